@@ -7,12 +7,16 @@
 #include <string.h>
 
 enum {
-    FORMAT = 4, /* of the fields; another one is refused */
     CRC = 4,    /* bytes */
     DIGITS = 10 /* bytes of a number at most */
 };
 
 static const char magic[4] = {'F', 'L', 'I', 'M'};
+
+/* Of the fields; another one is refused. A snapshot has to be restored by later
+ * versions, so its format does not change with that of a state. */
+static const uint64_t formats[] = {
+    [FL_IMAGE_SERVER] = 4, [FL_IMAGE_COORD] = 3, [FL_IMAGE_CUT] = 3};
 
 /* --- fields --- */
 
@@ -177,7 +181,7 @@ fl_image fl_image_begin(fl_str *to, fl_image_kind kind, const fl_job *job,
                         int index)
 {
     fl_image im = {.to = to, .start = to->n};
-    uint64_t head[6] = {kind,       FORMAT,          job->id.hi,
+    uint64_t head[6] = {kind,       formats[kind],   job->id.hi,
                         job->id.lo, (uint64_t)index, (uint64_t)job->trainers};
     fl_str_bytes(to, magic, sizeof magic);
     visit_head(&im, head);
@@ -218,11 +222,11 @@ fl_err fl_image_open(fl_image *im, const void *bytes, size_t n,
     if (im->bad || head[0] != (uint64_t)kind)
         return fl_fail(FL_EPROTO, "image: its kind is %llu, expected %d",
                        (unsigned long long)head[0], (int)kind);
-    if (head[1] != FORMAT)
+    if (head[1] != formats[kind])
         return fl_fail(
             FL_EPROTO,
-            "image: its format is %llu, this version of Fluid reads %d",
-            (unsigned long long)head[1], FORMAT);
+            "image: its format is %llu, this version of Fluid reads %llu",
+            (unsigned long long)head[1], (unsigned long long)formats[kind]);
     if (head[2] != job->id.hi || head[3] != job->id.lo ||
         head[4] != (uint64_t)index || head[5] != (uint64_t)job->trainers)
         return fl_fail(

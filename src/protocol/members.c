@@ -345,8 +345,7 @@ int fl_members_close_round(fl_members *m, fl_member *out)
         if (r->barrier)
             count_step(r);
         r->barrier = false;
-        if (r->state == FL_RANK_HELD)
-            r->wait_until = 0;
+        r->wait_until = 0; /* also of a rank that did not come back in time */
     }
     return n;
 }

@@ -238,6 +238,29 @@ static void wait_for_a_lost_rank_once(void)
     close_scene(&s);
 }
 
+/* The wait of an earlier round has ended without the rank. */
+static void wait_again_in_a_later_round(void)
+{
+    scene s;
+    fl_member member[2];
+    open_scene(&s, (fl_job){.trainers = 2, .hold = 10 * FL_SEC});
+    grant_all(&s);
+    lose(&s, 1, FL_LEFT_LEASE);
+    fl_members_barrier(s.m, 0, 0, NULL, s.now);
+    s.now += 10 * FL_SEC;
+    CHECK(fl_members_have_met(s.m, s.now));
+    CHECK_INT(fl_members_close_round(s.m, member), 1);
+    s.now += 10 * FL_SEC;
+    grant(&s, 1, 3);
+    fl_members_barrier(s.m, 0, 0, NULL, s.now);
+    lose(&s, 1, FL_LEFT_LEASE);
+    CHECK(fl_members_awaits(s.m, fl_members_get(s.m, 1), s.now));
+    CHECK(!fl_members_have_met(s.m, s.now));
+    s.now += 10 * FL_SEC;
+    CHECK(fl_members_have_met(s.m, s.now));
+    close_scene(&s);
+}
+
 static void count_a_step_with_its_round(void)
 {
     scene s;
@@ -379,6 +402,7 @@ const fl_test fl_tests[] = {
      expire_soon_after_their_call_broke},
     {"members meet when every barrier came", meet_when_every_barrier_came},
     {"a round waits for a lost rank once", wait_for_a_lost_rank_once},
+    {"a later round waits for a lost rank again", wait_again_in_a_later_round},
     {"a step counts with its round", count_a_step_with_its_round},
     {"steps count at once without rounds", count_steps_at_once_without_rounds},
     {"a start names whom it waits for", name_whom_the_start_waits_for},

@@ -36,6 +36,13 @@ typedef struct interrupted_push {
     int64_t since;
 } interrupted_push;
 
+/* Async: a push that some owners of the store had applied before a crash, and
+ * others had not begun. */
+typedef struct half_push {
+    fl_id session;
+    int64_t seq;
+} half_push;
+
 /* Values that are read once the image is saved. */
 typedef struct due_read {
     fl_blob names; /* kept */
@@ -95,6 +102,7 @@ struct fl_server {
     char why_damaged[SENTENCE_MAX];
     FL_VEC(due_read) due;
     FL_VEC(interrupted_push) interrupted; /* in order */
+    FL_VEC(half_push) half;
     int64_t given; /* of `in_flight`, how many the store knows */
     FL_VEC(fl_member) member;
     FL_VEC(fl_leave) left;
@@ -593,6 +601,9 @@ static void drop_gone_pushers(fl_server *s, int64_t open)
     for (int64_t i = s->interrupted.n - 1; i >= 0; i--)
         if (!fl_pushers_find(s->pushers, s->interrupted.at[i].session))
             fl_remove(&s->interrupted, i);
+    for (int64_t i = s->half.n - 1; i >= 0; i--)
+        if (!is_member(s, s->half.at[i].session))
+            fl_remove(&s->half, i);
 }
 
 static void on_view(fl_server *s, const fl_msg *m, int64_t now)
@@ -775,9 +786,14 @@ static void finish_in_flight(fl_server *s)
     drop_blob(s, f.blob);
     s->version++;
     fl_steps_mark(s->steps, f.rank, f.step, f.part);
+    s->changed = s->changed || !is_member(s, f.session); /* no window says so */
     if (s->interrupted.n && s->interrupted.at[0].seq == f.seq &&
         fl_id_same(s->interrupted.at[0].session, f.session))
         fl_remove(&s->interrupted, 0);
+    for (int64_t i = s->half.n - 1; i >= 0; i--)
+        if (s->half.at[i].seq == f.seq &&
+            fl_id_same(s->half.at[i].session, f.session))
+            fl_remove(&s->half, i);
     fl_outbox_send(s->out, f.from, answer_to(s, FL_MSG_ACK, &m));
 }
 
@@ -866,6 +882,7 @@ void fl_server_free(fl_server *s)
     fl_steps_free(s->steps);
     fl_vec_fini(&s->due);
     fl_vec_fini(&s->interrupted);
+    fl_vec_fini(&s->half);
     fl_vec_fini(&s->in_flight);
     fl_vec_fini(&s->parked);
     fl_vec_fini(&s->ahead);
@@ -1017,8 +1034,8 @@ void fl_server_flush(fl_server *s)
     if (s->flushed != s->version && s->store->closed && !s->job->async)
         s->store->closed(s->store->self, s->version);
     s->flushed = s->version;
-    if (s->due_cut)
-        begin_cut(s);
+    if (s->due_cut && !s->interrupted.n && !s->half.n)
+        begin_cut(s); /* else a part of a push is applied */
     if (s->due_apply)
         apply_round(s);
     while (s->given < s->in_flight.n) {
@@ -1073,7 +1090,17 @@ void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq)
 {
     fl_pushers_add(s->pushers, session, rank);
-    fl_push(&s->interrupted, (interrupted_push){session, rank, seq, s->heard});
+    if (is_member(s, session))
+        fl_push(&s->interrupted,
+                (interrupted_push){session, rank, seq, s->heard});
+    else /* the crash came before the store had forgotten it */
+        fl_pushers_retain(s->pushers, s->member.at, s->member.n, true);
+}
+
+void fl_server_half_applied(fl_server *s, fl_id session, int64_t seq)
+{
+    if (is_member(s, session))
+        fl_push(&s->half, (half_push){session, seq});
 }
 
 /* --- events --- */

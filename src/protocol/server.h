@@ -116,8 +116,14 @@ void fl_server_rewindow(fl_server *s, fl_id session, int rank, fl_window w,
 
 /* Async: after fl_server_restore, for each push that was applied in part, in
  * the order in which the store must get them again. Other pushes wait until
- * it came again and was applied, or a view has dropped its session. */
+ * it came again and was applied, or a view has dropped its session. If that was
+ * before the restart, the store is told to forget the session. */
 void fl_server_interrupted(fl_server *s, fl_id session, int rank, int64_t seq);
+
+/* Async: after fl_server_restore, for each push that some owners had applied
+ * and others had not begun, once or more often. No snapshot begins until it
+ * came again and was applied, or a view has dropped its session. */
+void fl_server_half_applied(fl_server *s, fl_id session, int64_t seq);
 
 /* Begin with values of a snapshot, right after fl_server_new. `coordinator`:
  * state id of the one that sent REWIND; 0: nobody did. `image` is that of its

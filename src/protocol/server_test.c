@@ -886,6 +886,34 @@ static void gives_an_interrupted_push_up(void)
     close_scene(&s);
 }
 
+static fl_id forgotten;
+
+static void keep_forgotten(void *self, fl_id session)
+{
+    forgotten = session;
+}
+
+/* The view that dropped the session was saved, and its push given up only after
+ * that. The coordinator sends no newer view. */
+static void gives_a_push_of_nobody_up(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.async = true});
+    s.store.forget = keep_forgotten;
+    view(&s, 1, 0, "12");
+    view(&s, 2, 0, "2");
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    fl_server_interrupted(s.s, session(1), 0, 3);
+    view(&s, 2, 0, "2");
+    CHECK(fl_id_same(forgotten, session(1)));
+    push(&s, 2, 1, 0, 1, "b");
+    CHECK_STR(s.told, "b ;");
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
 /* Each byte that differs is noticed. */
 static void refuses_a_changed_image(void)
 {
@@ -968,6 +996,67 @@ static void a_cut_knows_its_pushes(void)
     close_scene(&s);
 }
 
+/* What the store has of a push that a crash has interrupted, or that some
+ * owners had not begun, is in no snapshot: after going back the push comes
+ * again as a whole. */
+static void a_cut_waits_for(bool interrupted)
+{
+    for (int given_up = 0; given_up < 2; given_up++) {
+        scene s;
+        cut_bytes = 0;
+        open_restarted(&s);
+        s.store.cut = keep_cut;
+        if (interrupted)
+            fl_server_interrupted(s.s, session(1), 0, 1);
+        else
+            fl_server_half_applied(s.s, session(1), 1);
+        from_coord(&s, (fl_msg){.kind = FL_MSG_VIEW, .view = 1, .snapshot = 7});
+        CHECK(!cut_bytes);
+        if (given_up) { /* its trainer died as well */
+            view(&s, 2, 0, "2");
+        } else {
+            push_step(&s, 1, 1, 1, "a");
+            CHECK(!cut_bytes);
+            applied(&s);
+        }
+        CHECK(cut_bytes);
+        close_scene(&s);
+    }
+}
+
+static void a_cut_waits_for_an_interrupted_push(void)
+{
+    a_cut_waits_for(true);
+}
+
+static void a_cut_waits_for_a_push_that_some_owners_have(void)
+{
+    a_cut_waits_for(false);
+}
+
+/* The store forgets the windows of a session that has left, so that only the
+ * image can say that its last push was applied. */
+static void knows_a_push_that_was_applied_late(void)
+{
+    scene s;
+    fl_str image = {0};
+    open_scene(&s, (fl_job){.async = true});
+    view(&s, 1, 0, "1");
+    push_step(&s, 1, 1, 1, "a");
+    view(&s, 2, 0, "2");
+    fl_server_image(s.s, &image);
+    applied(&s);
+    CHECK(fl_server_changed(s.s));
+    fl_str_fini(&image);
+    fl_server_image(s.s, &image);
+    restart_server(&s, &image);
+    view(&s, 3, 0, "12");
+    push_step(&s, 1, 1, 1, "twice");
+    CHECK_STR(s.told, "a ; ;");
+    fl_str_fini(&image);
+    close_scene(&s);
+}
+
 const fl_test fl_tests[] = {
     {"a server ends where no coordinator listens any more",
      ends_where_no_coordinator_listens},
@@ -1022,8 +1111,16 @@ const fl_test fl_tests[] = {
     {"an interrupted push comes before others", gets_an_interrupted_push_first},
     {"an interrupted push is given up with its session",
      gives_an_interrupted_push_up},
+    {"an interrupted push of a session that had left is given up",
+     gives_a_push_of_nobody_up},
     {"an image with another byte is refused", refuses_a_changed_image},
     {"a cut of an asynchronous server knows the pushes that it has",
      a_cut_knows_its_pushes},
+    {"a cut waits for a push that a crash has interrupted",
+     a_cut_waits_for_an_interrupted_push},
+    {"a cut waits for a push that some owners have applied",
+     a_cut_waits_for_a_push_that_some_owners_have},
+    {"a restarted server knows a push that was applied after its session left",
+     knows_a_push_that_was_applied_late},
     {0},
 };

@@ -168,14 +168,13 @@ static void check_hold(sim *s, const fl_msg *m)
     for (int i = 0, at = 0; i < s->job.trainers; i++) {
         const bool in = at < m->n_member && m->member[at].rank == i;
         at += in;
-        if (in)
-            s->lost_at[i] = 0;
-        else if (s->lost_at[i] && s->now < s->lost_at[i] + s->job.hold)
+        if (!in && s->lost_at[i] && s->now < s->lost_at[i] + s->job.hold)
             sim_fail(s, 'E',
                      "round %lld closes %.1f s after trainer %d was "
                      "lost",
                      (long long)m->round,
                      (double)(s->now - s->lost_at[i]) / (double)FL_SEC, i);
+        s->lost_at[i] = 0;
     }
 }
 

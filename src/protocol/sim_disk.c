@@ -70,9 +70,8 @@ void sim_disk_closed(void *self, int64_t version)
             drop_entry(&v->disk, i);
 }
 
-void sim_disk_forget(void *self, fl_id session)
+void sim_disk_forget(sim_server *v, fl_id session)
 {
-    sim_server *v = self;
     if (!may_store(v))
         return;
     for (int64_t i = v->disk.entry.n - 1; i >= 0; i--)

@@ -64,6 +64,20 @@ static void begin_apply(void *self, int64_t round, const fl_staged *by, int n)
         (sim_event){.kind = SIM_APPLIED, .party = v->index, .life = v->life});
 }
 
+/* An asynchronous store goes on with the pushes of the session first. */
+static void forget_session(void *self, fl_id session)
+{
+    sim_server *v = self;
+    if (!v->sim->job.async) {
+        sim_disk_forget(v, session);
+        return;
+    }
+    fl_push(&v->apply, (sim_apply){.forgets = true, .session = session});
+    sim_at(
+        v->sim, (int64_t)sim_dice(v->sim, 50 * FL_MS),
+        (sim_event){.kind = SIM_APPLIED, .party = v->index, .life = v->life});
+}
+
 static void free_apply(sim_apply *a)
 {
     for (int i = 0; i < a->n; i++)
@@ -91,6 +105,10 @@ void sim_store_done(sim *s, int server)
     fl_remove(&v->apply, 0);
     if (a.snapshot) {
         sim_snapshot_take(v, &a);
+        return;
+    }
+    if (a.forgets) {
+        sim_disk_forget(v, a.session);
         return;
     }
     if (apply_mean(v, &a))
@@ -128,7 +146,7 @@ static void start_server(sim *s, sim_server *v, int64_t now)
     if (s->job.durability != FL_MEMORY) {
         v->store.stage = sim_disk_stage;
         v->store.closed = sim_disk_closed;
-        v->store.forget = sim_disk_forget;
+        v->store.forget = forget_session;
     }
     if (s->every)
         v->store.cut = sim_snapshot_cut;

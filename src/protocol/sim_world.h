@@ -109,10 +109,12 @@ typedef struct sim_snapshot {
 } sim_snapshot;
 
 /* What a store has been told to apply and has not applied yet; or a snapshot
- * that it has been told to take. */
+ * that it has been told to take, or a session that it has to forget. */
 typedef struct sim_apply {
     int n;
     int64_t snapshot; /* 0: none */
+    bool forgets;
+    fl_id session; /* forgets: that one */
     int64_t round;
     fl_staged *by; /* copies; the blobs are the server's */
 } sim_apply;
@@ -288,7 +290,7 @@ void sim_snapshot_fini(sim *s);
 void sim_disk_save(sim *s, int party); /* its image, if that has changed */
 fl_blob sim_disk_stage(void *self, const fl_push_id *id, fl_blob b);
 void sim_disk_closed(void *self, int64_t version);
-void sim_disk_forget(void *self, fl_id session);
+void sim_disk_forget(sim_server *v, fl_id session);
 /* The parameter becomes `value`; false: it did before, or the process dies. */
 bool sim_disk_apply(sim_server *v, const sim_apply *a, float value);
 void sim_disk_restore(sim_server *v, int64_t now);

@@ -51,6 +51,7 @@ static void an_image_has_the_steps_of_a_copy(void)
     fl_image to = fl_image_begin(&bytes, FL_IMAGE_CUT, &job, 0), from;
     fl_steps_visit(copy, &to);
     fl_image_finish(&to);
+    CHECK(!memcmp(bytes.at, "FLIM\3\3", 6)); /* kind and format: they stay */
     CHECK_OK(fl_image_open(&from, bytes.at, bytes.n, FL_IMAGE_CUT, &job, 0));
     fl_steps_visit(read, &from);
     CHECK_OK(fl_image_check(&from));

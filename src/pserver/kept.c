@@ -227,6 +227,21 @@ static int list_interrupted(const fl_kept *k, fl_undo_task *half)
     return n;
 }
 
+/* Report the pushes that this owner has marked, and another one has not. */
+static void report_half(const fl_kept *k, int owner, fl_server *server)
+{
+    const fl_windows *own = k->guard[owner].windows;
+    fl_seat seat;
+    for (int64_t i = 0; fl_windows_next(own, &i, &seat);) {
+        const fl_id session = {seat.session[0], seat.session[1]};
+        int64_t seq = seat.base > FL_WINDOW ? seat.base - FL_WINDOW : 0;
+        while (++seq <= seat.base + FL_WINDOW)
+            if (fl_windows_seen(own, seat.session, seq) &&
+                !is_marked_by_all(k, &seat, seq))
+                fl_server_half_applied(server, session, seq);
+    }
+}
+
 void fl_kept_resume(fl_kept *k, fl_server *server)
 {
     fl_undo_task *half = fl_mem_alloc((size_t)k->owners * sizeof *half);
@@ -237,6 +252,8 @@ void fl_kept_resume(fl_kept *k, fl_server *server)
         fl_server_rewindow(server, session, (int)seat.rank,
                            common_window(k, &seat), seat.step, seat.first);
     }
+    for (int i = 0; i < k->owners; i++)
+        report_half(k, i, server);
     const int n = list_interrupted(k, half);
     for (int i = 0; i < n; i++) {
         const fl_id session = {half[i].session[0], half[i].session[1]};
