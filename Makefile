@@ -289,7 +289,7 @@ RACE := B=build-tsan OPT=-O1 \
 asan:
 	@$(MAKE) unit $(SAFE)
 tsan: # what runs on several threads
-	@$(MAKE) unit $(RACE) T="base/ exec/ collective/ table/ cluster/ protocol/ wire/ pserver/ trainer/ data/ train/ places"
+	@$(MAKE) unit $(RACE) T="base/ exec/ collective/ table/ state/ cluster/ protocol/ wire/ pserver/ trainer/ data/ train/ places"
 
 check: export WERROR := -Werror
 check:

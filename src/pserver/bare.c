@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/path.h"
 #include "pserver/recovery.h"
 #include "pserver/redo.h"
 #include "wire/codec.h"
@@ -269,18 +271,21 @@ static char *name_state(const char *address)
     return fl_str_take(&name);
 }
 
-/* Find what an earlier process has left: its state, or a copy of it, if the
- * host was lost. Own: *path and *packet are new. */
+/* Find what an earlier process has left: its state, or its journal, if the host
+ * was lost. *path: what the user can remove. Own: *path and *packet are new. */
 static fl_err find_kept(const fl_bare *b, const fl_job *limits, char **path,
                         fl_packet **packet)
 {
-    fl_err err = fl_statedir_find(b->state_name, path);
-    if (err == FL_ENOENT && limits->durability == FL_HOST)
-        err = fl_redo_find_base(b->state_name, path);
+    char *at; /* the journal's folder has a copy of the state in it */
+    fl_err err = fl_statedir_find(b->state_name, &at);
+    const bool lost = err == FL_ENOENT && limits->durability == FL_HOST;
+    if (lost)
+        err = fl_redo_find_base(b->state_name, &at);
     FL_TRY(err);
-    err = fl_recovery_read_setup(*path, packet);
-    if (err)
-        fl_mem_free(*path);
+    err = fl_recovery_read_setup(at, packet);
+    if (!err)
+        *path = lost ? fl_path_parent(at) : fl_mem_strdup(at);
+    fl_mem_free(at);
     return err;
 }
 
@@ -305,8 +310,8 @@ static fl_err take_kept(fl_bare *b, const fl_packet *packet)
 fl_err fl_bare_resume(fl_bare *b, const char *address, const fl_job *limits,
                       const fl_clock *clock)
 {
-    char *path;
-    fl_packet *packet;
+    char *path = NULL;
+    fl_packet *packet = NULL;
     if (limits->durability == FL_MEMORY)
         return FL_OK;
     b->state_name = name_state(address);

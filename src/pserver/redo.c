@@ -205,17 +205,25 @@ void fl_redo_free(fl_redo *r)
 
 /* --- the base: copying the state --- */
 
+/* A file is copied through so many bytes: most files of a state are small. */
+static size_t room_for(int64_t size)
+{
+    return size < CHUNK ? (size_t)size : CHUNK;
+}
+
 static fl_err copy_file(fl_stage *s, const char *dir, const char *name)
 {
     const fl_disk *d = fl_disk_real();
-    char *path = fl_path_join(dir, name), *buf = fl_mem_alloc(CHUNK);
+    char *path = fl_path_join(dir, name), *buf = NULL;
     fl_file *from = NULL;
     int64_t size = 0;
     fl_err err = d->look(d, path, &from, &size);
     if (!err)
+        buf = fl_mem_alloc(room_for(size));
+    if (!err)
         err = fl_stage_open(s, name);
     for (int64_t at = 0; !err && at < size; at += CHUNK) {
-        const size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        const size_t n = room_for(size - at);
         err = d->read_at(from, at, buf, n);
         if (!err)
             err = fl_stage_append(s, buf, n);
@@ -240,6 +248,8 @@ static fl_err stage_base(fl_redo *r, fl_stage *s)
             err = copy_file(s, r->state, names.at[i]);
     fl_file_names_fini(&names);
     FL_TRY(err);
+    if (!fl_manifest_find(&s->list, "head"))
+        return fl_fail(FL_EIO, "the files of %s were removed", r->state);
     snprintf(after, sizeof after, "%llu", (unsigned long long)r->copied);
     return fl_stage_write(s, AFTER, &(fl_part){after, strlen(after)}, 1);
 }
@@ -387,10 +397,10 @@ typedef struct filling {
 static fl_err copy_bytes(const fl_disk *d, fl_file *from, int64_t size,
                          fl_file *to)
 {
-    char *buf = fl_mem_alloc(CHUNK);
+    char *buf = fl_mem_alloc(room_for(size));
     fl_err err = FL_OK;
     for (int64_t at = 0; !err && at < size; at += CHUNK) {
-        const size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        const size_t n = room_for(size - at);
         err = d->read_at(from, at, buf, n);
         if (!err)
             err = fl_disk_real()->append(to, buf, n);
@@ -454,6 +464,32 @@ static fl_err read_after(const fl_disk *disk, const char *base, uint64_t *out)
     return err;
 }
 
+/* Whether there is a base, which may lack files. */
+static bool has_base(const fl_disk *disk, const char *base)
+{
+    fl_folder f;
+    const bool has = fl_folder_init(&f, disk, base) || f.manifest.kind;
+    fl_folder_fini(&f);
+    return has;
+}
+
+/* There is no file AFTER. Err: ENOENT: nor was there ever a base: a process was
+ * killed before it had made the first one; EPROTO: files are missing. */
+static fl_err check_none(const fl_redo *r, const char *base)
+{
+    const uint64_t first = (UINT64_C(1) << ERA) + 1;
+    bool has = has_base(r->opts.disk, base);
+    if (has) /* fl_errmsg names the file */
+        return fl_fail_at(FL_EPROTO, "remove %s to begin the job anew", r->dir);
+    FL_TRY(fl_journal_has_more(r->opts.disk, r->dir, first, &has));
+    if (has)
+        return fl_fail(FL_EPROTO,
+                       "%s has a journal, but the files of %s were removed; "
+                       "remove %s to begin the job anew",
+                       r->dir, base, r->dir);
+    return FL_ENOENT;
+}
+
 fl_err fl_redo_fill(void *redo, const char *name, const char *path,
                     bool *filled)
 {
@@ -463,6 +499,8 @@ fl_err fl_redo_fill(void *redo, const char *name, const char *path,
     char *base = fl_path_join(r->dir, "base");
     fl_err err = read_after(r->opts.disk, base, &r->copied);
     *filled = r->filled = !err;
+    if (err == FL_ENOENT)
+        err = check_none(r, base);
     if (err == FL_ENOENT) {
         rmdir(r->dir); /* fl_redo_begin makes it, if the state can be made */
         fl_mem_free(base);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redo_test.c - base and journal on a disk of which each change fails in turn.
  * What was reported as durable is there when the host is lost, and nothing that
- * the state has dropped. */
+ * the state has dropped.
+ *
+ * The files lie in memory where that is possible: ext4 looks for an inode that
+ * was not deleted within the last 5 s, which takes long if thousands were. */
 #include "pserver/redo.h"
 
 #include "base/mem.h"
@@ -233,7 +236,7 @@ static void open_server(server *v)
                                                   .fill_self = v->redo},
                               &v->recovery));
     fl_statedir *d = fl_recovery_dir(v->recovery);
-    CHECK_OK(fl_statedir_map(d, "count", 64, 0, &v->map));
+    CHECK_OK(fl_statedir_map(d, "dense", 64, 0, &v->map));
     v->count = fl_mapping_at(v->map);
     find_extent(v, d);
     v->replaying = fl_redo_filled(v->redo);
@@ -351,26 +354,155 @@ static bool fail_one(fault kind, int64_t n)
     return failed;
 }
 
-static void every_change_fails_in_turn(void)
+static void set_folders(void)
 {
+    if (!access("/dev/shm", W_OK))
+        setenv("TMPDIR", "/dev/shm", 0);
     char *journal = fl_path_join(fl_test_dir(), "journal");
     setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
     setenv("FLUID_JOURNAL_DIR", journal, 1);
     setenv("FLUID_JOURNAL_BYTES", "1", 1);
+    fl_mem_free(journal);
+}
+
+static void unset_folders(void)
+{
+    unsetenv("FLUID_JOURNAL_BYTES");
+    unsetenv("FLUID_JOURNAL_DIR");
+    unsetenv("FLUID_STATE_DIR");
+}
+
+static void every_change_fails_in_turn(void)
+{
+    set_folders();
     for (fault kind = ERROR; kind < FAULTS; kind++) {
         int64_t n = 0;
         while (fail_one(kind, n))
             n++;
         CHECK(n > 80);
     }
-    unsetenv("FLUID_JOURNAL_BYTES");
-    unsetenv("FLUID_JOURNAL_DIR");
-    unsetenv("FLUID_STATE_DIR");
-    fl_mem_free(journal);
+    unset_folders();
+}
+
+/* Somebody removes the files of the state, but not the folder. What is on disk
+ * is then all that there is. */
+static void a_removed_state_does_not_replace_the_base(void)
+{
+    server v;
+    set_folders();
+    open_server(&v);
+    CHECK_INT(push_some(&v, 1), 1);
+    const char *state = fl_statedir_path(fl_recovery_dir(v.recovery));
+    CHECK_OK(fl_disk_remove_tree(fl_disk_real(), state));
+    CHECK_OK(fl_disk_real()->mkdirs(fl_disk_real(), state));
+    const fl_blob none = {0};
+    const fl_staged by = {
+        .session = {1, 1}, .n = 1, .part = &none, .seq = v.count[0] + 1};
+    v.store.apply(v.store.self, 0, &by, 1);
+    CHECK(is_durable(&v, 2));
+    renew_base(&v);
+    lose_server(&v);
+
+    open_server(&v);
+    CHECK_INT(v.count[0], 2);
+    fl_redo_remove(v.redo);
+    lose_server(&v);
+    unset_folders();
+}
+
+/* A base that lacks a file is damaged: it does not count as none. So it is with
+ * a journal whose whole base is missing, with or without records. */
+static void refuse_base(bool records)
+{
+    server v;
+    fl_recovery *none;
+    fl_str path = {0};
+    set_folders();
+    if (records) /* the base is never made anew */
+        setenv("FLUID_JOURNAL_BYTES", "1e9", 1);
+    open_server(&v);
+    CHECK_INT(push_some(&v, 2), 2);
+    fl_str_printf(&path, "%s/journal/%s/base/after", fl_test_dir(),
+                  fl_path_base(fl_statedir_path(fl_recovery_dir(v.recovery))));
+    lose_server(&v);
+    CHECK_OK(fl_disk_real()->remove(fl_disk_real(), path.at));
+
+    v.redo = fl_redo_new(&(fl_redo_opts){.durable = on_durable, .self = &v});
+    const fl_recovery_opts o = {.job = &v.job,
+                                .owners = 1,
+                                .id = 5,
+                                .fill = fl_redo_fill,
+                                .fill_self = v.redo};
+    CHECK_ERR(fl_recovery_open(&o, &none), FL_EPROTO, "after is missing");
+    path.at[path.n - strlen("/after")] = 0;
+    CHECK_OK(fl_disk_remove_tree(fl_disk_real(), path.at));
+    CHECK_ERR(fl_recovery_open(&o, &none), FL_EPROTO,
+              "has a journal, but the files of ");
+    fl_redo_remove(v.redo);
+    fl_redo_free(v.redo);
+    fl_str_fini(&path);
+    unset_folders();
+}
+
+static void a_base_that_lacks_files_is_refused(void)
+{
+    refuse_base(true);
+    refuse_base(false);
+}
+
+/* A server was killed before its first base was complete: nobody has heard of
+ * it, and its journal has no record. */
+static void a_journal_that_has_just_begun_needs_no_base(void)
+{
+    server v;
+    fl_str path = {0};
+    set_folders();
+    open_server(&v);
+    CHECK_INT(push_some(&v, 0), 0);
+    fl_str_printf(&path, "%s/journal/%s/base", fl_test_dir(),
+                  fl_path_base(fl_statedir_path(fl_recovery_dir(v.recovery))));
+    lose_server(&v);
+    CHECK_OK(fl_disk_remove_tree(fl_disk_real(), path.at));
+    open_server(&v);
+    CHECK(!v.replaying);
+    CHECK_INT(push_some(&v, 1), 1);
+    fl_redo_remove(v.redo);
+    lose_server(&v);
+    fl_str_fini(&path);
+    unset_folders();
+}
+
+/* The error names what the user can remove: the state is not left. */
+static void a_base_of_other_owners_is_refused(void)
+{
+    server v;
+    fl_recovery *none;
+    set_folders();
+    open_server(&v);
+    CHECK_INT(push_some(&v, 1), 1);
+    lose_server(&v);
+    v.redo = fl_redo_new(&(fl_redo_opts){.durable = on_durable, .self = &v});
+    const fl_recovery_opts o = {.job = &v.job,
+                                .owners = 2,
+                                .id = 5,
+                                .fill = fl_redo_fill,
+                                .fill_self = v.redo};
+    CHECK_ERR(fl_recovery_open(&o, &none), FL_EINVAL,
+              "-server-0 cannot be made from its journal: it was made with 1 "
+              "owner threads; FLUID_OWNERS is now 2; `paddle state ls` names");
+    fl_redo_remove(v.redo);
+    fl_redo_free(v.redo);
+    unset_folders();
 }
 
 const fl_test fl_tests[] = {
     {"every change of base and journal fails in turn",
      every_change_fails_in_turn},
+    {"a state whose files were removed does not replace the base",
+     a_removed_state_does_not_replace_the_base},
+    {"a base that lacks files is refused", a_base_that_lacks_files_is_refused},
+    {"a base of other owners is refused", a_base_of_other_owners_is_refused},
+    {"a journal that has just begun needs no base",
+     a_journal_that_has_just_begun_needs_no_base},
     {0},
 };

@@ -17,6 +17,8 @@ enum {
     MANY = 70000, /* rows, which take more bytes than a snapshot may copy */
 };
 
+#define HEIGHT INT64_MAX /* of a table whose ids are hashes */
+
 static const char *const tables[TABLES] = {"emb", "two"};
 
 typedef struct server {
@@ -81,7 +83,7 @@ static void cut_tables(server *v)
         const fl_param_attr attr = {.name = tables[i], .init = &start};
         e[i] =
             TEST_LAYER(p->s.net, "embedding", {"input", .var = ids},
-                       {"size", .n = 2, .ints = (int64_t[]){10, 2}},
+                       {"size", .n = 2, .ints = (int64_t[]){HEIGHT, 2}},
                        {"is_sparse", .b = true}, {"is_distributed", .b = true},
                        {"param_attr", .attr = &attr});
     }
@@ -152,7 +154,7 @@ static fl_parcel *make_push(const server *v, int round)
         x[2 * i + 1] = (float)(round - i % 5);
     }
     for (int i = 0; i < TABLES; i++) {
-        const fl_rows r = {10, ROWS, fl_tensor_view(FL_I64, &list, id),
+        const fl_rows r = {HEIGHT, ROWS, fl_tensor_view(FL_I64, &list, id),
                            fl_tensor_view(FL_F32, &s, x)};
         char name[64];
         snprintf(name, sizeof name, "%s@GRAD%s.pserver_0", tables[i],
@@ -386,7 +388,7 @@ static fl_parcel *make_rows(int table, int64_t n, int64_t first)
         x[2 * i] = x[2 * i + 1] = 1;
     }
     snprintf(name, sizeof name, "%s@GRAD.pserver_0", tables[table]);
-    return shop_rows(name, 10, n, 2, id, x);
+    return shop_rows(name, HEIGHT, n, 2, id, x);
 }
 
 static float pull_first(server *v)
@@ -431,6 +433,89 @@ static void a_snapshot_is_given_up_for_an_owner_without_room(void)
     unsetenv("FLUID_STATE_DIR");
 }
 
+/* --- a push that one owner has applied, and the other one has not begun --- */
+
+/* Push 2 keeps the second owner waiting. The process ends when the first one
+ * has applied push 3 as well. */
+static void run_until_apart(void *unused)
+{
+    server v;
+    open_server(&v, 2, true, true);
+    run_round(&v, 0);
+    const float before = pull_first(&v);
+    test_limit_files(0);
+    begin_push(&v, 1, make_rows(1, MANY, 0));
+    begin_push(&v, 2, make_rows(0, 10, 0));
+    while (pull_first(&v) == before)
+        ;
+    raise(SIGKILL);
+}
+
+static int cuts;
+
+static void count_cut(void *self, const fl_moment *cut)
+{
+    cuts++;
+}
+
+static void tell(fl_server *to, const server *v, fl_msg m)
+{
+    const bool push = m.kind == FL_MSG_PUSH;
+    m.job = v->job.id;
+    m.view = m.g = 1;
+    m.state.id = 8;
+    fl_server_recv(to, (fl_peer){push ? FL_PEER_CALL : FL_PEER_COORD, 0, 1}, &m,
+                   FL_SEC);
+    fl_server_flush(to);
+}
+
+/* A push comes again, and is applied. */
+static void push_again(fl_server *to, server *v, int64_t seq, fl_parcel *push)
+{
+    const int done = v->p.applied;
+    const fl_blob blob = fl_parcel_blob(push);
+    tell(to, v,
+         (fl_msg){.kind = FL_MSG_PUSH,
+                  .session = {1, 1},
+                  .seq = seq,
+                  .count = 1,
+                  .blob = blob});
+    fl_keeper_parcels.drop(NULL, blob);
+    shop_wait(&v->p, &v->p.applied, done + 1);
+    fl_server_applied(to, NULL, FL_SEC);
+    fl_server_flush(to);
+    fl_parcel_unref(push);
+}
+
+static void a_snapshot_waits_for_owners_that_are_apart(void)
+{
+    server v;
+    fl_outbox out;
+    fl_member member = {0, {1, 1}, 1};
+    setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+    CHECK(test_kill_at(NULL, run_until_apart, NULL));
+    open_server(&v, 2, true, true);
+    fl_store store = *v.p.face;
+    store.cut = count_cut;
+    fl_outbox_init(&out);
+    fl_server *to =
+        fl_server_new(&v.job, 0, (fl_state){5, 2}, &store, &out, FL_SEC);
+    fl_msg view = {.kind = FL_MSG_VIEW, .n_member = 1, .member = &member};
+    tell(to, &v, view);
+    fl_pstore_resume(v.p.store, to);
+    view.snapshot = 1;
+    tell(to, &v, view);
+    CHECK_INT(cuts, 0);
+    push_again(to, &v, 2, make_rows(1, MANY, 0));
+    CHECK_INT(cuts, 0);
+    push_again(to, &v, 3, make_rows(0, 10, 0));
+    CHECK_INT(cuts, 1);
+    fl_server_free(to);
+    fl_outbox_fini(&out);
+    close_server(&v);
+    unsetenv("FLUID_STATE_DIR");
+}
+
 const fl_test fl_tests[] = {
     {"owners whose tables cannot grow wait, read pulls, and go on",
      owners_wait_and_go_on},
@@ -444,5 +529,7 @@ const fl_test fl_tests[] = {
     {"a snapshot is given up if an owner that waits for room keeps others "
      "waiting",
      a_snapshot_is_given_up_for_an_owner_without_room},
+    {"a snapshot waits for a push that one owner has applied",
+     a_snapshot_waits_for_owners_that_are_apart},
     {0},
 };

@@ -79,6 +79,8 @@ struct fl_journal {
 
     /* The writer's own. */
     fl_file *file; /* NULL: the next group begins one */
+    char *bare;    /* its path, if it was begun for a group that had no room
+                      before, and has no whole group yet; else NULL */
     group out;
 
     pthread_mutex_t lock;
@@ -127,6 +129,12 @@ static fl_err choose_path(const fl_journal *j, uint64_t first, char **out)
     }
 }
 
+static void set_bare(fl_journal *j, char *path)
+{
+    fl_mem_free(j->bare);
+    j->bare = path;
+}
+
 /* Begin a file that is on the disk, and whose name is. *full: there was no
  * room, and nothing of it is left. */
 static fl_err begin_file(fl_journal *j, uint64_t first, bool *full)
@@ -155,7 +163,7 @@ static fl_err begin_file(fl_journal *j, uint64_t first, bool *full)
         err = d->sync(j->file);
     if (!err)
         err = d->persist(d, j->folder);
-    fl_mem_free(path);
+    set_bare(j, path);
     return err;
 }
 
@@ -178,6 +186,7 @@ static fl_err write_part(fl_journal *j, const char *at, size_t n, bool *full)
     fl_failpoint_hit("journal.write");
     FL_TRY(j->opts.disk->sync(j->file));
     fl_failpoint_hit("journal.sync");
+    set_bare(j, NULL);
     return FL_OK;
 }
 
@@ -188,6 +197,8 @@ static fl_err write_group(fl_journal *j, bool *full)
         FL_TRY(close_file(j));
     if (!j->file)
         FL_TRY(begin_file(j, g->turns ? g->turn_first : g->first, full));
+    if (g->turns)
+        set_bare(j, NULL); /* older files are dropped because it is there */
     return write_part(j, g->bytes.at, g->bytes.n, full);
 }
 
@@ -247,6 +258,25 @@ static fl_err drop_files(fl_journal *j, uint64_t below)
     if (!err)
         err = remove_files(j->opts.disk, j->folder, &names,
                            find_file(&names, below));
+    fl_file_names_fini(&names);
+    return err;
+}
+
+fl_err fl_journal_has_more(const fl_disk *disk, const char *folder,
+                           uint64_t first, bool *has)
+{
+    fl_file_names names = {0};
+    fl_err err = list_files(disk, folder, &names);
+    *has = false;
+    for (int64_t i = 0; !err && i < names.n && !*has; i++) {
+        char *path = fl_path_join(folder, names.at[i]);
+        uint64_t begin = 0;
+        int64_t bytes = 0;
+        err = disk->size(disk, path, &bytes);
+        read_name(names.at[i], &begin);
+        *has = !err && (begin != first || bytes > (int64_t)sizeof(file_head));
+        fl_mem_free(path);
+    }
     fl_file_names_fini(&names);
     return err;
 }
@@ -334,13 +364,17 @@ static void tell_caller(const fl_journal *j, fl_err err, bool full,
 }
 
 /* The disk is full, and fl_errmsg says so: go on in another file, and drop what
- * is not needed now, since that may be all that there is to give up. */
+ * is not needed now, since that may be all that there is to give up. A part of
+ * the group is not needed: it would take the room that the group waits for. */
 static void make_room(fl_journal *j, uint64_t drop)
 {
     const fl_sentence why = fl_sentence_keep();
+    const bool bare = j->file && j->bare;
     (void)!close_file(j);
     if (drop)
-        (void)!drop_files(j, drop);
+        (void)!drop_files(j, drop); /* it looks for a file that comes after */
+    if (bare)
+        (void)!j->opts.disk->remove(j->opts.disk, j->bare);
     fl_sentence_restore(&why);
 }
 
@@ -406,6 +440,7 @@ fl_err fl_journal_new(const fl_journal_opts *opts, fl_journal **out)
     fl_err err = opts->disk->mkdirs(opts->disk, j->folder);
     if (!err)
         err = begin_file(j, j->next, &full);
+    set_bare(j, NULL);
     if (!err)
         err = fl_pool_new("journal", 1, &j->pool);
     if (err) {
@@ -422,6 +457,7 @@ void fl_journal_free(fl_journal *j)
         return;
     fl_pool_free(j->pool); /* does what was submitted */
     (void)!close_file(j);
+    set_bare(j, NULL);
     fl_str_fini(&j->in.bytes);
     fl_str_fini(&j->out.bytes);
     pthread_cond_destroy(&j->changed);

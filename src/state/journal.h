@@ -113,6 +113,11 @@ fl_err fl_journal_read(const fl_disk *disk, const char *folder, uint64_t owner,
                        fl_err (*fn)(void *user, const fl_journal_record *r),
                        void *user, fl_journal_end *end) FL_MUST_CHECK;
 
+/* Whether there is anything of a journal but files without records that begin
+ * with `first`. Err: EIO. */
+fl_err fl_journal_has_more(const fl_disk *disk, const char *folder,
+                           uint64_t first, bool *has) FL_MUST_CHECK;
+
 /* Remove all files of a journal. Err: EIO. */
 fl_err fl_journal_remove(const fl_disk *disk, const char *folder) FL_MUST_CHECK;
 

@@ -237,44 +237,6 @@ static void after_a_failed_sync_nothing_is_reported(void)
     fl_memdisk_free(m);
 }
 
-/* The disk is full after any number of bytes; then there is room again. */
-static void a_full_disk_is_waited_for(void)
-{
-    for (int64_t room = 0; room < 300; room++) {
-        fl_memdisk *m = fl_memdisk_new();
-        const fl_disk *d = fl_memdisk_disk(m);
-        fl_journal *j;
-        fl_journal_end end;
-        CHECK_OK(open_journal(d, 1, &j));
-        fl_memdisk_fill(m, room);
-        uint64_t i = 1;
-        fl_err err = FL_OK;
-        while (!err && i <= 20) {
-            err = add_next(j, i);
-            if (!err)
-                err = fl_journal_wait(j, i++, LIMIT);
-        }
-        CHECK_ERR(err, FL_ENOMEM, "the disk is full");
-        CHECK_ERR(fl_journal_check(j, 1), FL_ENOMEM, "the disk is full");
-        CHECK_OK(add_next(j, i++)); /* it waits as well */
-        fl_journal_retry(j);        /* there is no room yet */
-        CHECK_ERR(fl_journal_wait(j, i - 1, LIMIT), FL_ENOMEM, "is full");
-        while (fl_journal_wait(j, i - 1, LIMIT)) {
-            fl_memdisk_fill(m, -1);
-            fl_journal_retry(j);
-            usleep(100); /* nobody says when the writer looks */
-        }
-        for (; i <= 20; i++)
-            CHECK_OK(add_next(j, i));
-        CHECK_OK(fl_journal_wait(j, 20, LIMIT));
-        fl_memdisk_crash(m, false);
-        CHECK_INT((int64_t)read_all(d, 1, &end), 21);
-        CHECK(!end.torn);
-        fl_journal_free(j);
-        fl_memdisk_free(m);
-    }
-}
-
 /* --- a disk that is full at times --- */
 
 static struct {
@@ -294,16 +256,25 @@ static void set_full(bool shut, int64_t left)
     pthread_mutex_unlock(&full.lock);
 }
 
+/* As fl_memdisk_fill, while the journal may append. */
+static void set_room(fl_memdisk *m, int64_t bytes)
+{
+    pthread_mutex_lock(&full.lock);
+    fl_memdisk_fill(m, bytes);
+    pthread_mutex_unlock(&full.lock);
+}
+
 /* Half of the bytes fit in an append that fails. */
 static fl_err append_if_fits(fl_file *f, const void *bytes, size_t n)
 {
     pthread_mutex_lock(&full.lock);
     const bool fits = !full.shut && full.left;
     full.left -= !full.shut && full.left >= 0;
+    const fl_err err = full.append(f, bytes, fits ? n : n / 2);
     pthread_mutex_unlock(&full.lock);
     if (fits)
-        return full.append(f, bytes, n);
-    CHECK_OK(full.append(f, bytes, n / 2));
+        return err;
+    CHECK_OK(err);
     errno = ENOSPC;
     return fl_fail(FL_EIO, "the disk is full");
 }
@@ -334,6 +305,80 @@ static void wait_until_written(fl_journal *j, uint64_t number)
         fl_journal_retry(j);
         usleep(100); /* nobody says when the writer looks */
     }
+}
+
+/* The disk is full after any number of bytes; then there is room again. */
+static void a_full_disk_is_waited_for(void)
+{
+    for (int64_t room = 0; room < 300; room++) {
+        fl_memdisk *m = fl_memdisk_new();
+        const fl_disk d = full_disk(m);
+        fl_journal *j;
+        fl_journal_end end;
+        CHECK_OK(open_journal(&d, 1, &j));
+        set_room(m, room);
+        uint64_t i = 1;
+        fl_err err = FL_OK;
+        while (!err && i <= 20) {
+            err = add_next(j, i);
+            if (!err)
+                err = fl_journal_wait(j, i++, LIMIT);
+        }
+        CHECK_ERR(err, FL_ENOMEM, "the disk is full");
+        CHECK_ERR(fl_journal_check(j, 1), FL_ENOMEM, "the disk is full");
+        CHECK_OK(add_next(j, i++)); /* it waits as well */
+        fl_journal_retry(j);        /* there is no room yet */
+        CHECK_ERR(fl_journal_wait(j, i - 1, LIMIT), FL_ENOMEM, "is full");
+        while (fl_journal_wait(j, i - 1, LIMIT)) {
+            set_room(m, -1);
+            fl_journal_retry(j);
+            usleep(100); /* nobody says when the writer looks */
+        }
+        for (; i <= 20; i++)
+            CHECK_OK(add_next(j, i));
+        CHECK_OK(fl_journal_wait(j, 20, LIMIT));
+        fl_memdisk_crash(m, false);
+        CHECK_INT((int64_t)read_all(&d, 1, &end), 21);
+        CHECK(!end.torn);
+        fl_journal_free(j);
+        fl_memdisk_free(m);
+    }
+}
+
+/* Whether the failing append of set_full was tried. */
+static bool has_failed(void)
+{
+    pthread_mutex_lock(&full.lock);
+    const bool has = full.left < 0;
+    pthread_mutex_unlock(&full.lock);
+    return has;
+}
+
+/* What a try has written is given back: else each would take what room there
+ * is, and the group would never fit. */
+static void a_try_in_vain_leaves_no_file(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    const fl_disk d = full_disk(m);
+    fl_journal *j;
+    fl_journal_end end;
+    CHECK_OK(open_journal(&d, 1, &j));
+    CHECK_OK(add_next(j, 1));
+    CHECK_OK(fl_journal_wait(j, 1, LIMIT));
+    set_full(true, -1);
+    CHECK_OK(add_next(j, 2));
+    CHECK_ERR(fl_journal_wait(j, 2, LIMIT), FL_ENOMEM, "the disk is full");
+    for (set_full(false, 1); !has_failed();) { /* the head of a file fits */
+        fl_journal_retry(j);
+        usleep(100); /* nobody says when the writer looks */
+    }
+    set_full(false, -1);
+    wait_until_written(j, 2);
+    fl_journal_free(j);
+    CHECK_INT(count_files(&d), 2);
+    CHECK_INT((int64_t)read_all(&d, 1, &end), 3);
+    CHECK(!end.torn);
+    fl_memdisk_free(m);
 }
 
 /* A turn comes among records that wait for a full disk, and the disk is full
@@ -594,6 +639,8 @@ const fl_test fl_tests[] = {
     {"after a failed sync a journal reports nothing",
      after_a_failed_sync_nothing_is_reported},
     {"a journal waits for a full disk", a_full_disk_is_waited_for},
+    {"a try to write to a full disk leaves no file",
+     a_try_in_vain_leaves_no_file},
     {"a turn waits for a full disk, and loses nothing",
      a_turn_waits_for_a_full_disk},
     {"old files are dropped while the disk is full",

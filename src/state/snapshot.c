@@ -95,15 +95,33 @@ static fl_err list_numbers(const fl_disk *disk, const char *dir,
     return err == FL_ENOENT ? FL_OK : err;
 }
 
-static bool is_whole(const fl_disk *disk, const char *base, int64_t number)
+/* Err: EPROTO: its manifest is damaged; EIO, ENOMEM: it cannot be read, so that
+ * nobody knows. */
+static fl_err look_at_whole(const fl_disk *disk, const char *base,
+                            int64_t number, bool *whole)
 {
     char *path = fl_snapshot_path(base, number);
     fl_folder f;
-    const bool whole = !fl_folder_init(&f, disk, path) && f.manifest.kind &&
-                       !strcmp(f.manifest.kind, FL_SNAPSHOT_KIND);
+    const fl_err err = fl_folder_init(&f, disk, path);
+    *whole =
+        !err && f.manifest.kind && !strcmp(f.manifest.kind, FL_SNAPSHOT_KIND);
     fl_folder_fini(&f);
     fl_mem_free(path);
-    return whole;
+    return err;
+}
+
+static bool is_whole(const fl_disk *disk, const char *base, int64_t number)
+{
+    bool whole;
+    return !look_at_whole(disk, base, number, &whole) && whole;
+}
+
+/* True also for one whose manifest cannot be read at the moment. */
+static bool may_be_whole(const fl_disk *disk, const char *base, int64_t number)
+{
+    bool whole;
+    const fl_err err = look_at_whole(disk, base, number, &whole);
+    return whole || (err && err != FL_EPROTO);
 }
 
 fl_err fl_snapshot_find(const fl_disk *disk, const char *base, int64_t *last,
@@ -117,9 +135,13 @@ fl_err fl_snapshot_find(const fl_disk *disk, const char *base, int64_t *last,
     if (aside.n && aside.at[aside.n - 1] > *last)
         *last = aside.at[aside.n - 1];
     *whole = 0;
-    for (int64_t i = all.n - 1; i >= 0 && !*whole && !err; i--)
-        if (is_whole(disk, base, all.at[i]))
-            *whole = all.at[i];
+    for (int64_t i = all.n - 1; i >= 0 && !*whole && !err; i--) {
+        bool is;
+        if (look_at_whole(disk, base, all.at[i], &is))
+            FL_WARN("snapshot %lld is left out: %s", (long long)all.at[i],
+                    fl_errmsg());
+        *whole = is ? all.at[i] : 0;
+    }
     fl_vec_fini(&all);
     fl_vec_fini(&aside);
     return err;
@@ -246,9 +268,15 @@ static void remove_old(const fl_disk *disk, const char *base, int64_t newest)
         list_numbers(disk, base, PREFIX, ASIDE, &aside))
         FL_WARN("old snapshots are not removed: %s", fl_errmsg());
     for (int64_t i = all.n - 1; i >= 0; i--) {
+        bool whole;
         if (all.at[i] > newest)
             continue;
-        if (is_whole(disk, base, all.at[i]) && keep-- > 0) {
+        const fl_err err = look_at_whole(disk, base, all.at[i], &whole);
+        if (err && err != FL_EPROTO) {
+            FL_WARN("a snapshot that may be whole stays: %s", fl_errmsg());
+            continue;
+        }
+        if (whole && keep-- > 0) {
             oldest = all.at[i];
             continue;
         }
@@ -351,7 +379,7 @@ void fl_snapshot_tidy(const fl_disk *disk, const char *base, int server,
     if (!server || list_numbers(disk, base, PREFIX, "", &all))
         all.n = 0;
     for (int64_t i = all.n - 1; i >= 0; i--) {
-        if (all.at[i] >= number || is_whole(disk, base, all.at[i]) ||
+        if (all.at[i] >= number || may_be_whole(disk, base, all.at[i]) ||
             keep-- > 0)
             continue;
         char *part = part_path(base, all.at[i], server);
@@ -566,6 +594,37 @@ static fl_err read_part(const fl_folder *f, fl_snapshot_part *p)
     return err;
 }
 
+/* Compare the part's manifest with what the snapshot says of it. The snapshot
+ * has a manifest only where server 0 has written it. */
+static fl_err check_listed(const fl_disk *disk, const char *base,
+                           int64_t number, int server)
+{
+    char *path = fl_snapshot_path(base, number);
+    fl_str name = {0}, text = {0};
+    fl_folder f;
+    fl_str_printf(&name, PART "%d/" FL_MANIFEST, server);
+    fl_err err = fl_folder_init(&f, disk, path);
+    if (!err && fl_manifest_find(&f.manifest, name.at))
+        err = fl_folder_read(&f, name.at, TEXT_MOST, &text);
+    fl_folder_fini(&f);
+    fl_str_fini(&name);
+    fl_str_fini(&text);
+    fl_mem_free(path);
+    return err;
+}
+
+static fl_err check_place(const char *path, const fl_snapshot_index *x,
+                          int64_t number, int server)
+{
+    if (x->number == number && x->server == server)
+        return FL_OK;
+    return fl_fail(FL_EPROTO,
+                   "%s is the part of server %d in snapshot %lld, expected "
+                   "server %d in snapshot %lld",
+                   path, x->server, (long long)x->number, server,
+                   (long long)number);
+}
+
 fl_err fl_snapshot_part_init(fl_snapshot_part *p, const fl_disk *disk,
                              const char *base, int64_t number, int server)
 {
@@ -574,7 +633,11 @@ fl_err fl_snapshot_part_init(fl_snapshot_part *p, const fl_disk *disk,
     *p = (fl_snapshot_part){.disk = disk};
     fl_err err = fl_folder_init(&f, disk, path);
     if (!err)
+        err = check_listed(disk, base, number, server);
+    if (!err)
         err = read_part(&f, p);
+    if (!err)
+        err = check_place(path, &p->index, number, server);
     fl_folder_fini(&f);
     fl_mem_free(path);
     if (err)

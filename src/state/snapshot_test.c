@@ -239,6 +239,62 @@ static void a_full_disk_leaves_the_old_one(void)
     CHECK(failed > 700); /* as many as it has bytes */
 }
 
+/* A disk that cannot read one of its files, as when the process has too many
+ * files open. */
+static struct {
+    const fl_disk *below;
+    const char *path;
+} unread;
+
+static fl_err refuse_file(const fl_disk *d, const char *path, size_t limit,
+                          fl_str *out)
+{
+    const fl_disk *below = unread.below;
+    int64_t bytes;
+    if (strcmp(path, unread.path) != 0 || below->size(below, path, &bytes))
+        return below->read(below, path, limit, out);
+    return fl_fail(FL_EIO, "%s: cannot open it", path);
+}
+
+/* One whose manifest cannot be read may be whole: it stays. */
+static void a_snapshot_that_cannot_be_read_stays(void)
+{
+    static const char *const paths_of[] = {"snap/snapshot-2/__manifest__",
+                                           "snap/snapshot-3/__manifest__"};
+    for (int i = 0; i < 2; i++) {
+        fl_memdisk *m = fl_memdisk_new();
+        fl_disk d = *fl_memdisk_disk(m);
+        CHECK_OK(write_snapshot(&d, 1));
+        CHECK_OK(write_snapshot(&d, 2));
+        unread.below = fl_memdisk_disk(m);
+        unread.path = paths_of[i];
+        d.read = refuse_file;
+        CHECK_OK(write_snapshot(&d, 3));
+        CHECK_OK(read_snapshot(unread.below, 2));
+        CHECK_OK(read_snapshot(unread.below, 3));
+        CHECK_OK(write_snapshot(unread.below, 4));
+        CHECK_INT(count_folders(&d), FL_SNAPSHOT_KEEP);
+        fl_memdisk_free(m);
+    }
+}
+
+/* Server 1 does not remove its part of one, either, though its parts of two
+ * newer snapshots were given up. */
+static void nor_is_a_part_of_it_removed(void)
+{
+    fl_memdisk *m = fl_memdisk_new();
+    fl_disk d = *fl_memdisk_disk(m);
+    CHECK_OK(write_snapshot(&d, 1));
+    for (int64_t k = 2; k <= 4; k++)
+        CHECK_OK(write_part(&d, k, 1));
+    unread.below = fl_memdisk_disk(m);
+    unread.path = "snap/snapshot-1/__manifest__";
+    d.read = refuse_file;
+    fl_snapshot_tidy(&d, "snap", 1, 4);
+    CHECK_OK(read_snapshot(unread.below, 1));
+    fl_memdisk_free(m);
+}
+
 /* --- damage --- */
 
 static void a_damaged_one_is_set_aside(void)
@@ -342,6 +398,41 @@ static void every_flipped_byte_is_found(void)
     fl_memdisk_free(m);
 }
 
+static void copy_file(const fl_disk *d, const char *from, const char *to)
+{
+    fl_str text = {0};
+    CHECK_OK(d->read(d, from, 1 << 20, &text));
+    CHECK_OK(fl_disk_write(d, to, text.at, text.n, false));
+    fl_str_fini(&text);
+}
+
+/* A part that is whole, but of another snapshot, or of another server. */
+static void a_foreign_part_is_refused(void)
+{
+    static const char *const from[] = {"snapshot-1/server-1",
+                                       "snapshot-2/server-0"};
+    static const char *const files[] = {"data", "index", "__manifest__"};
+    for (int i = 0; i < 2; i++) {
+        fl_memdisk *m = fl_memdisk_new();
+        const fl_disk *d = fl_memdisk_disk(m);
+        fl_snapshot_part part;
+        CHECK_OK(write_snapshot(d, 1));
+        CHECK_OK(write_snapshot(d, 2));
+        for (int k = 0; k < 3; k++) {
+            char source[64], to[64];
+            snprintf(source, sizeof source, "snap/%s/%s", from[i], files[k]);
+            snprintf(to, sizeof to, "snap/snapshot-2/server-1/%s", files[k]);
+            copy_file(d, source, to);
+        }
+        CHECK_ERR(fl_snapshot_part_init(&part, d, "snap", 2, 1), FL_EPROTO,
+                  "snap/snapshot-2/server-1/__manifest__");
+        CHECK_OK(d->remove(d, "snap/snapshot-2/__manifest__"));
+        CHECK_ERR(fl_snapshot_part_init(&part, d, "snap", 2, 1), FL_EPROTO,
+                  "snap/snapshot-2/server-1 is the part of server");
+        fl_memdisk_free(m);
+    }
+}
+
 static void a_name_with_an_end_of_line_is_refused(void)
 {
     fl_memdisk *m = fl_memdisk_new();
@@ -362,7 +453,11 @@ const fl_test fl_tests[] = {
     {"every write fails in turn", every_write_fails_in_turn},
     {"every flipped byte is found", every_flipped_byte_is_found},
     {"a full disk leaves the old snapshot", a_full_disk_leaves_the_old_one},
+    {"a snapshot that cannot be read stays",
+     a_snapshot_that_cannot_be_read_stays},
+    {"nor is a part of it removed", nor_is_a_part_of_it_removed},
     {"a damaged snapshot is set aside", a_damaged_one_is_set_aside},
+    {"a foreign part is refused", a_foreign_part_is_refused},
     {"a name with an end of line is refused",
      a_name_with_an_end_of_line_is_refused},
     {0},

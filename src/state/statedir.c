@@ -33,7 +33,7 @@
 
 enum {
     BLOCK = 512,      /* bytes; what st_blocks counts */
-    LAYOUT = 4,       /* version of all files of a state */
+    LAYOUT = 5,       /* version of all files of a state */
     NAME_DIGITS = 12, /* of the job's digest in the name of its directory */
     HEAD_BYTES = 4096,
     NUMBERS = 0x01020304, /* how this machine orders bytes */
@@ -44,6 +44,14 @@ static const char magic[8] = "FLSTATE";
 /* A file that is there while the state is made from a copy, which has a head
  * that says `ready`. */
 #define FILLING "filling"
+
+/* The files of a state; a number follows a name that ends with a dash. What has
+ * other files is no state, and nothing in it is removed. */
+static const char *const file_names[] = {
+    "head",   "lock",   FILLING,   "setup",    "catalogue",
+    "slots",  "dense",  "entries", "stage",    "control-",
+    "owner-", "rates-", "table-",  "windows-", "extent-",
+};
 
 #define PAUSE     (100 * FL_MS) /* between two tries to take the lock */
 #define TELL_EACH (5 * FL_SEC)  /* between two lines about a wait */
@@ -322,6 +330,33 @@ void fl_statedir_visit(fl_statedir *d, void (*fn)(void *user, const char *name),
         closedir(dir);
 }
 
+static bool is_number(const char *text)
+{
+    return *text && !text[strspn(text, "0123456789")];
+}
+
+static bool is_file_name(const char *name)
+{
+    bool is = false;
+    for (size_t i = 0; i < sizeof file_names / sizeof *file_names; i++) {
+        const size_t n = strlen(file_names[i]);
+        is |= !strncmp(name, file_names[i], n) &&
+              (file_names[i][n - 1] == '-' ? is_number(name + n) : !name[n]);
+    }
+    return is;
+}
+
+/* Err: EINVAL: the list of files lacks it. */
+static fl_err check_file_name(const char *name)
+{
+    return is_file_name(name)
+               ? FL_OK
+               : fl_fail(FL_EINVAL,
+                         "\"%s\" is not a file of a state; statedir.c has the "
+                         "list of them",
+                         name);
+}
+
 static void drop_file(void *user, const char *name)
 {
     fl_statedir_drop(user, name);
@@ -337,6 +372,7 @@ void fl_statedir_drop(fl_statedir *d, const char *name)
 fl_err fl_statedir_make(fl_statedir *d, const char *name, size_t size,
                         fl_mapping **out)
 {
+    FL_TRY(check_file_name(name));
     fl_statedir_drop(d, name);
     char *path = fl_path_join(d->path, name);
     const fl_err err = fl_mapping_make(path, size, 0, out);
@@ -347,6 +383,7 @@ fl_err fl_statedir_make(fl_statedir *d, const char *name, size_t size,
 fl_err fl_statedir_map(fl_statedir *d, const char *name, size_t size,
                        size_t reserve, fl_mapping **out)
 {
+    FL_TRY(check_file_name(name));
     char *path = fl_path_join(d->path, name);
     fl_mapping *m = NULL;
     fl_err err = d->found ? fl_mapping_find(path, reserve, &m)
@@ -364,9 +401,10 @@ fl_err fl_statedir_map(fl_statedir *d, const char *name, size_t size,
 
 /* --- the head --- */
 
-/* Refuse a state of another job, server, machine or version. */
+/* Refuse a state of another job, server, machine or version. `filled`: it was
+ * made from its journal just now, and is not left. */
 static fl_err check_head(const fl_statedir *d, const head *h,
-                         const fl_statedir_opts *o)
+                         const fl_statedir_opts *o, bool filled)
 {
     char what[192] = "";
     if (memcmp(h->magic, magic, sizeof magic))
@@ -385,6 +423,12 @@ static fl_err check_head(const fl_statedir *d, const head *h,
                  h->owners, o->owners);
     if (!what[0])
         return FL_OK;
+    if (filled)
+        return fl_fail(FL_EINVAL,
+                       "%s cannot be made from its journal: %s; `paddle state "
+                       "ls` names the journal, and `paddle state rm` removes "
+                       "it if it is not needed",
+                       d->path, what);
     return fl_fail(FL_EINVAL,
                    "%s cannot be used: %s; remove it with `paddle state rm %s` "
                    "if it is not needed",
@@ -417,7 +461,7 @@ static fl_err find_state(fl_statedir *d, const fl_statedir_opts *o, bool filled)
                        fl_word_get(&h->ready) &&
                        (filled || !has_file(d->path, FILLING));
     if (ready)
-        err = check_head(d, h, o);
+        err = check_head(d, h, o, filled);
     if (ready && !err) {
         d->found = true;
         d->map = m;
@@ -639,7 +683,7 @@ bool fl_statedir_waits(const fl_statedir_opts *o)
     fl_statedir_info info = {0};
     head h;
     const bool waits = d.path && !read_head(d.path, &h) && h.ready && !h.over &&
-                       !check_head(&d, &h, o);
+                       !check_head(&d, &h, o, false);
     if (waits)
         look_at_lock(d.path, &info);
     fl_mem_free(d.path);
@@ -663,6 +707,72 @@ fl_err fl_statedir_look(const char *path, fl_statedir_info *out)
     fl_statedir_visit(&d, add_size, user);
     look_at_lock(path, out);
     return FL_OK;
+}
+
+/* --- what is left of a state --- */
+
+bool fl_statedir_is_name(const char *name)
+{
+    static const char server[] = "-server-";
+    return fl_starts_with(name, "pserver-") ||
+           (strspn(name, "0123456789abcdef") == NAME_DIGITS &&
+            fl_starts_with(name + NAME_DIGITS, server) &&
+            is_number(name + NAME_DIGITS + strlen(server)));
+}
+
+/* Whether the directory has a file that a state without a head cannot have. */
+static bool has_other_file(const char *dir, const fl_file_names *names)
+{
+    bool has = false;
+    for (int64_t i = 0; i < names->n && !has; i++) {
+        struct stat st;
+        char *path = fl_path_join(dir, names->at[i]);
+        has = !is_file_name(names->at[i]) || !strcmp(names->at[i], "head") ||
+              lstat(path, &st) || !S_ISREG(st.st_mode);
+        fl_mem_free(path);
+    }
+    return has;
+}
+
+fl_err fl_statedir_look_at_rest(const char *path, fl_statedir_info *out)
+{
+    fl_statedir d = {.path = (char *)path};
+    fl_file_names names = {0};
+    FL_TRY(fl_disk_real()->list(fl_disk_real(), path, &names));
+    const bool other = !fl_statedir_is_name(fl_path_base(path)) ||
+                       has_other_file(path, &names);
+    fl_file_names_fini(&names);
+    if (other)
+        return fl_fail(FL_EINVAL, "%s is not the state of a server", path);
+    *out = (fl_statedir_info){0};
+    void *user[2] = {(void *)path, &out->bytes};
+    fl_statedir_visit(&d, add_size, user);
+    look_at_lock(path, out);
+    return FL_OK;
+}
+
+fl_err fl_statedir_discard(const char *path)
+{
+    fl_statedir d = {.path = (char *)path};
+    fl_statedir_info i;
+    lock_try t = {0};
+    bool taken;
+    fl_err err = fl_statedir_look(path, &i);
+    FL_TRY(err == FL_ENOENT ? fl_statedir_look_at_rest(path, &i) : err);
+    char *lock = fl_path_join(path, "lock");
+    err = try_lock(lock, &t, &taken);
+    fl_mem_free(lock);
+    FL_TRY(err);
+    if (!taken && t.fd < 0)
+        return fl_fail(FL_ENOENT, "%s was removed by another process", path);
+    if (!taken)
+        return fl_fail(FL_EINVAL, "%s is held by process %d (%s); end it first",
+                       path, t.pid, t.command);
+    fl_statedir_remove(&d);
+    if (rmdir(path) && errno != ENOENT)
+        err = path_failed(path, "remove it");
+    close(t.fd);
+    return err;
 }
 
 void fl_statedir_each(void (*fn)(void *user, const char *path), void *user)

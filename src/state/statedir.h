@@ -127,6 +127,20 @@ typedef struct fl_statedir_info {
  */
 fl_err fl_statedir_look(const char *path, fl_statedir_info *out) FL_MUST_CHECK;
 
+/* Whether a directory of that name can be a state; its journal has the same. */
+bool fl_statedir_is_name(const char *name);
+
+/* Look at what a process that was killed while it made or removed a state has
+ * left: files of a state, without a head, or nothing. Only bytes, since, pid
+ * and command are set. Err: ENOENT, EIO; EINVAL: the directory has the name of
+ * no state, or other files. */
+fl_err fl_statedir_look_at_rest(const char *path,
+                                fl_statedir_info *out) FL_MUST_CHECK;
+
+/* Remove a state, or what is left of one. Err: EINVAL: a process holds it, or
+ * it is neither; ENOENT, EIO. */
+fl_err fl_statedir_discard(const char *path) FL_MUST_CHECK;
+
 /* Remove the states of servers that a launcher has started and that have ended.
  * `launch`: FLUID_JOB of these servers. */
 void fl_statedir_sweep(const char *launch);

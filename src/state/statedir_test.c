@@ -14,7 +14,7 @@ static void a_state_outlives_its_process(void)
     fl_statedir *d = test_state();
     CHECK(!fl_statedir_found(d));
     CHECK_INT(fl_statedir_incarnation(d), 1);
-    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 0, &m));
     strcpy(fl_mapping_at(m), "kept");
     fl_statedir_ready(d);
     fl_mapping_unref(m);
@@ -24,9 +24,9 @@ static void a_state_outlives_its_process(void)
     CHECK(fl_statedir_found(d));
     CHECK_INT(fl_statedir_incarnation(d), 2);
     CHECK_INT((int64_t)fl_statedir_id(d), 7);
-    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 0, &m));
     CHECK_STR(fl_mapping_at(m), "kept");
-    CHECK_ERR(fl_statedir_map(d, "x", 200, 0, &m), FL_EINVAL,
+    CHECK_ERR(fl_statedir_map(d, "dense", 200, 0, &m), FL_EINVAL,
               "has 100 bytes, expected 200 or more");
     fl_mapping_unref(m);
     fl_statedir_remove(d);
@@ -39,14 +39,14 @@ static void an_incomplete_state_is_made_anew(void)
 {
     fl_mapping *m;
     fl_statedir *d = test_state();
-    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 0, &m));
     strcpy(fl_mapping_at(m), "half");
     fl_mapping_unref(m);
     fl_statedir_close(d);
     d = test_state();
     CHECK(!fl_statedir_found(d));
     CHECK_INT(fl_statedir_incarnation(d), 1);
-    CHECK_OK(fl_statedir_map(d, "x", 100, 0, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 0, &m));
     CHECK_STR(fl_mapping_at(m), "");
     fl_mapping_unref(m);
     fl_statedir_close(d);
@@ -290,7 +290,7 @@ static void memory_grows_in_place_and_names_a_full_directory(void)
 {
     fl_statedir *d = test_state();
     fl_mapping *m;
-    CHECK_OK(fl_statedir_map(d, "x", 100, 1 << 20, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 1 << 20, &m));
     char *at = fl_mapping_at(m);
     at[99] = 'a';
     CHECK_OK(fl_mapping_grow(m, 1 << 20));
@@ -298,7 +298,7 @@ static void memory_grows_in_place_and_names_a_full_directory(void)
     CHECK(fl_mapping_at(m) == at && at[99] == 'a');
     CHECK_ERR(fl_mapping_grow(m, 2 << 20), FL_ENOMEM, "at most 1048576");
     fl_mapping_unref(m);
-    CHECK_ERR(fl_statedir_map(d, "y", (size_t)1 << 60, 0, &m), FL_ENOMEM,
+    CHECK_ERR(fl_statedir_map(d, "slots", (size_t)1 << 60, 0, &m), FL_ENOMEM,
               "no room for 1152921504606846976 bytes more");
     fl_statedir_remove(d);
     fl_statedir_close(d);
@@ -312,7 +312,7 @@ static void room_that_no_byte_has_is_not_counted(void)
     fl_mapping *m;
     fl_statedir_info info;
     fl_statedir *d = test_state();
-    CHECK_OK(fl_statedir_map(d, "x", 4096, 2 * FAR, &m));
+    CHECK_OK(fl_statedir_map(d, "dense", 4096, 2 * FAR, &m));
     CHECK_OK(fl_mapping_extend(m, FAR, FAR + 4096));
     CHECK_INT((int64_t)fl_mapping_size(m), FAR + 4096);
     ((char *)fl_mapping_at(m))[FAR + 4095] = 1;
@@ -355,6 +355,107 @@ static void rubbish_is_no_state(void)
               "is not the state of a server");
 }
 
+/* One directory below the test's own, which is emptied by hand. */
+static void make_folder(const char *name, const char *file, char path[512])
+{
+    char at[600];
+    snprintf(path, 512, "%s/%s", fl_test_dir(), name);
+    CHECK(!mkdir(path, 0700));
+    snprintf(at, sizeof at, "%s/%s", path, file);
+    if (*file)
+        close(open(at, O_WRONLY | O_CREAT, 0600));
+}
+
+static void what_is_left_of_a_state_is_discarded(void)
+{
+    fl_mapping *m;
+    fl_statedir_info info;
+    char path[512];
+    fl_statedir *d = test_state();
+    CHECK_OK(fl_statedir_map(d, "dense", 100, 0, &m));
+    fl_mapping_unref(m);
+    CHECK_OK(fl_statedir_map(d, "extent-12", 100, 0, &m));
+    fl_mapping_unref(m);
+    fl_statedir_ready(d);
+    snprintf(path, sizeof path, "%s", fl_statedir_path(d));
+    CHECK_ERR(fl_statedir_look_at_rest(path, &info), FL_EINVAL,
+              "is not the state of a server"); /* it is a whole one */
+    fl_statedir_drop(d, "head");
+    fl_statedir_close(d);
+    CHECK_OK(fl_statedir_look_at_rest(path, &info));
+    CHECK(info.bytes > 0 && !info.pid && info.command[0]);
+    CHECK_OK(fl_statedir_discard(path));
+    CHECK(access(path, F_OK));
+    CHECK_ERR(fl_statedir_discard(path), FL_ENOENT, "list it");
+    CHECK_ERR(fl_statedir_look_at_rest(path, &info), FL_ENOENT, "list it");
+}
+
+static void remove_state(void *unused)
+{
+    fl_statedir *d = test_state();
+    fl_statedir_ready(d);
+    fl_statedir_remove(d);
+}
+
+/* A server is killed between its last file and its directory. */
+static void a_directory_without_files_is_left_of_a_state(void)
+{
+    fl_statedir_info info;
+    char path[512];
+    CHECK(test_kill_at("end.removed:1", remove_state, NULL));
+    snprintf(path, sizeof path, "%s/%.12s-server-0", fl_test_dir(), TEST_JOB);
+    CHECK_OK(fl_statedir_look_at_rest(path, &info));
+    CHECK_OK(fl_statedir_discard(path));
+    CHECK(access(path, F_OK));
+    make_folder("pserver-host:7164", "", path);
+    CHECK_OK(fl_statedir_look_at_rest(path, &info));
+    CHECK_OK(fl_statedir_discard(path));
+    CHECK(access(path, F_OK));
+}
+
+/* Neither a folder of another name nor one with other files is touched. */
+static void other_folders_are_not_discarded(void)
+{
+    static const char *const folder[][2] = {
+        {"001122334455-server-1", "notes"},
+        {"001122334455-server-2", "stage-"},
+        {"001122334455-server-3", "dense2"},
+        {"001122334455-server-4", "table-x"},
+        {"001122334455-server-5", "extent-"},
+        {"webserver-1", "stage"},
+        {"00112233445-server-1", "stage"},
+        {"001122334455-server-", "stage"},
+        {"my-server-1", ""},
+        {"001122334455-server-1.old", ""},
+    };
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
+        fl_statedir_info info;
+        char path[512], file[600];
+        make_folder(folder[i][0], folder[i][1], path);
+        CHECK_ERR(fl_statedir_look_at_rest(path, &info), FL_EINVAL,
+                  "is not the state of a server");
+        CHECK_ERR(fl_statedir_discard(path), FL_EINVAL,
+                  "is not the state of a server");
+        snprintf(file, sizeof file, "%s/%s", path, folder[i][1]);
+        CHECK(!access(file, F_OK));
+        snprintf(file, sizeof file, "%s/lock", path);
+        CHECK(access(file, F_OK));
+    }
+}
+
+/* The list of files is what tells a state from other folders. */
+static void a_file_that_the_list_lacks_is_refused(void)
+{
+    fl_mapping *m;
+    fl_statedir *d = test_state();
+    CHECK_ERR(fl_statedir_map(d, "new", 100, 0, &m), FL_EINVAL,
+              "\"new\" is not a file of a state");
+    CHECK_ERR(fl_statedir_make(d, "new-1", 100, &m), FL_EINVAL,
+              "\"new-1\" is not a file of a state");
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
 const fl_test fl_tests[] = {
     {"a state outlives its process", a_state_outlives_its_process},
     {"an incomplete state is made anew", an_incomplete_state_is_made_anew},
@@ -378,5 +479,12 @@ const fl_test fl_tests[] = {
     {"a launcher removes what its servers have left",
      a_launcher_removes_what_its_servers_left},
     {"rubbish is no state", rubbish_is_no_state},
+    {"what is left of a state is discarded",
+     what_is_left_of_a_state_is_discarded},
+    {"a directory without files is left of a state",
+     a_directory_without_files_is_left_of_a_state},
+    {"other folders are not discarded", other_folders_are_not_discarded},
+    {"a file that the list of a state lacks is refused",
+     a_file_that_the_list_lacks_is_refused},
     {0},
 };

@@ -249,14 +249,16 @@ void fl_undo_start(fl_undo *u, int64_t done)
 void fl_undo_begin(fl_undo *u, const fl_undo_task *task)
 {
     record *r = u->rec;
-    if (!is_begun(r)) {
+    if (!is_begun(r)) { /* `last` is that of the task before until `task` says
+                         * that `rates_due` counts */
+        r->rates_due = task->rates_due;
+        fl_word_set(&r->task, r->done + 1);
+        fl_failpoint_hit("owner.task");
         r->session[0] = task->session[0];
         r->session[1] = task->session[1];
         r->seq = (uint64_t)task->seq;
         r->rank = (uint64_t)task->rank;
         r->last = task->last;
-        r->rates_due = task->rates_due;
-        fl_word_set(&r->task, r->done + 1);
         fl_word_set(&r->cursor, cursor_of(r->done, 0, 0, false));
         fl_failpoint_hit("owner.begin");
     }

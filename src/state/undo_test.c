@@ -160,6 +160,33 @@ static void a_kill_at_any_store_gives_the_same_bits(void)
     CHECK(n > TASKS * UPDATES * BLOCKS * (STORES + 4));
 }
 
+/* A push that ends a step, and the begin of the next one, which does not. */
+static void begin_step(void *arg)
+{
+    bench b = {0};
+    open_bench(&b);
+    fl_undo_begin(b.undo, &(fl_undo_task){.last = true, .rates_due = true});
+    fl_undo_finish(b.undo);
+    fl_undo_begin(b.undo, &(fl_undo_task){.rates_due = true});
+    close_bench(&b);
+}
+
+static void rates_are_due_after_any_kill_in_between(void)
+{
+    int n = 0;
+    for (bool hit = true; hit;) {
+        char at[32];
+        bench b = {0};
+        snprintf(at, sizeof at, "*:%d", ++n);
+        hit = test_kill_at(at, begin_step, NULL);
+        open_bench(&b);
+        CHECK(fl_undo_rates_due(b.undo));
+        fl_statedir_remove(b.dir);
+        close_bench(&b);
+    }
+    CHECK(n > 5);
+}
+
 static void a_damaged_log_is_refused(void)
 {
     bench b = {0};
@@ -171,7 +198,7 @@ static void a_damaged_log_is_refused(void)
     fl_undo_arm(b.undo, 0);
     CHECK_ERR(fl_undo_recover(b.undo, &(fl_spaces){b.dense, find_place}),
               FL_EINVAL, "its log names no memory of the state");
-    CHECK_OK(fl_statedir_make(b.dir, "again", 10, &m));
+    CHECK_OK(fl_statedir_make(b.dir, "slots", 10, &m));
     fl_mapping_unref(m);
     fl_statedir_remove(b.dir);
     close_bench(&b);
@@ -239,6 +266,8 @@ static void an_image_is_the_old_one_or_the_new_one(void)
 const fl_test fl_tests[] = {
     {"a task that is killed at any store gives the same bits",
      a_kill_at_any_store_gives_the_same_bits},
+    {"learning rates are due after any kill between two steps",
+     rates_are_due_after_any_kill_in_between},
     {"an undo log that is damaged is refused", a_damaged_log_is_refused},
     {"a state of other variables is refused",
      a_state_of_other_variables_is_refused},
