@@ -9,8 +9,10 @@
 
 enum {
     WIDTH = 10,
-    IDS = 24,  /* of a task */
-    TASKS = 3, /* the second and third add rows to those of the others */
+    IDS = 24,         /* of a task */
+    TASKS = 3,        /* the second and third add rows to those of the others */
+    BUCKET = 45 * 64, /* bytes: the head, and 31 rows of 88 */
+    COUNT_AT = 62,    /* where its head has the number of its rows */
 };
 
 /* Everything that is opened to work on a state. */
@@ -153,9 +155,45 @@ static void a_table_of_other_rows_is_refused(void)
     close_shelf(&s);
 }
 
+/* The name of the only extent. */
+static void take_name(void *user, const char *name)
+{
+    if (!strncmp(name, "extent-", 7))
+        snprintf(user, 32, "%s", name);
+}
+
+/* A search ends at a bucket that has room: there must be one. */
+static void a_segment_without_room_is_refused(void)
+{
+    const uint16_t all = 31;
+    char name[32] = "";
+    fl_mapping *m;
+    fl_table *t;
+    CHECK(!test_kill_at(NULL, run_all, NULL));
+    fl_statedir *d = test_state();
+    fl_statedir_visit(d, take_name, name);
+    CHECK_OK(fl_statedir_map(d, name, BUCKET, 0, &m));
+    char *at = fl_mapping_at(m);
+    for (size_t i = 0; i + BUCKET <= fl_mapping_size(m); i += BUCKET)
+        memcpy(at + i + COUNT_AT, &all, sizeof all);
+    fl_extents *extents = fl_extents_new(d);
+    CHECK_ERR(fl_table_new(&(fl_table_opts){.name = "emb",
+                                            .dtype = FL_F32,
+                                            .width = 2 * WIDTH,
+                                            .dir = d,
+                                            .extents = extents},
+                           &t),
+              FL_EINVAL, "a segment has no room");
+    fl_extents_free(extents);
+    fl_mapping_unref(m);
+    fl_statedir_remove(d);
+    fl_statedir_close(d);
+}
+
 const fl_test fl_tests[] = {
     {"a table that is killed at any store has the same rows",
      a_kill_at_any_store_gives_the_same_rows},
     {"a table of other rows is refused", a_table_of_other_rows_is_refused},
+    {"a segment without room is refused", a_segment_without_room_is_refused},
     {0},
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - rows in buckets, found many at a time.
  *
- *     bucket    tag of each row: 63 bytes  rows: 1 byte  row 0  row 1  ..
+ *     bucket    tag of each row: 62 bytes  rows: 2 bytes  row 0  row 1  ..
  *     segment   buckets, for the hashes that begin with the same bits
  *
  * A row lies in the bucket that its hash selects (its home), after the rows
  * that were added before. If its home is full, it lies in the next bucket of
- * the segment that has room; the first bucket follows the last one. A tag is 8
+ * the segment that has room; the first bucket follows the last one. A tag is 16
  * bits of the hash. A search reads the tags, which are one cache line, and in
- * most cases one row of the same page.
+ * nearly all cases one row.
  *
  * A row that is not in a cache costs two waits for memory, one for the head of
  * its bucket and one for the row itself. Most of the first wait is the
@@ -39,14 +39,11 @@ enum {
     SEGMENT_BITS = FL_DIRECTORY_BITS, /* of a hash that select the segment, at
                                          most */
     SEGMENTS = FL_DIRECTORY_SLOTS,
-    HEAD = 64, /* bytes of a bucket before its rows: one cache line */
+    HEAD = 64,           /* bytes of a bucket before its rows: one cache line */
+    ROWS = HEAD / 2 - 1, /* rows of a bucket; each has a tag in the head */
 
     FULL = 91,          /* percent of a segment in use at which it grows */
     ROOMY = 82,         /* percent of a segment in use after it has grown */
-    PAGE = 4096,        /* bytes; a bucket of short rows lies within a page */
-    ROWS_LEAST = 28,    /* rows of a bucket that lies within a page, at least */
-    ROWS_WIDE = 16,     /* rows of a bucket of wide rows; smaller buckets would
-                           fill unevenly */
     SPLIT_BUCKETS = 16, /* a segment with fewer buckets is not split */
     SPLIT_AT = 1 << 26, /* bytes; a smaller segment is not split */
 
@@ -84,8 +81,7 @@ struct fl_table {
     int depth;                     /* that of the deepest segment */
     size_t stride;                 /* bytes from row to row of a bucket */
     size_t bucket_bytes;
-    int64_t bucket_rows; /* how many rows a bucket has room for */
-    size_t bytes;        /* bytes of a value */
+    size_t bytes; /* bytes of a value */
     fl_table_opts opts;
     char *name;
     fl_row_start start;
@@ -130,15 +126,25 @@ static inline void copy_row(char *to, const char *from, size_t n)
         memcpy(to, from, 4);
 }
 
+typedef struct bucket_head {
+    uint16_t tag[ROWS]; /* of each row; 0: unused */
+    uint16_t rows;      /* rows in use */
+} bucket_head;
+
 /* The tag of a hash. It is never 0, which marks an unused slot of a bucket. */
-static inline uint64_t tag_of(uint64_t hash)
+static inline uint16_t tag_of(uint64_t hash)
 {
-    return (hash & 255) + !(hash & 255);
+    return (uint16_t)((hash & UINT16_MAX) + !(hash & UINT16_MAX));
+}
+
+static inline bucket_head *head_of(const char *bucket)
+{
+    return (bucket_head *)bucket;
 }
 
 static inline int64_t count_rows(const char *bucket)
 {
-    return (unsigned char)bucket[HEAD - 1];
+    return head_of(bucket)->rows;
 }
 
 static inline char *row_at(const fl_table *t, const char *bucket, int64_t i)
@@ -148,32 +154,30 @@ static inline char *row_at(const fl_table *t, const char *bucket, int64_t i)
 
 /* A bit for each row of the bucket that has this tag. There is no branch per
  * row, because it could not be predicted. */
-static inline uint64_t match_tag(const char *bucket, uint64_t tag)
+static inline uint32_t match_tag(const char *bucket, uint16_t tag)
 {
-    uint64_t found = 0;
+    uint32_t found = 0;
 #ifdef __SSE2__
-    const __m128i wanted = _mm_set1_epi8((char)tag);
-    for (int at = 0; at < HEAD; at += 16) {
-        const __m128i x = _mm_loadu_si128((const __m128i *)(bucket + at));
-        const int same = _mm_movemask_epi8(_mm_cmpeq_epi8(x, wanted));
-        found |= (uint64_t)same << at;
+    const __m128i wanted = _mm_set1_epi16((int16_t)tag);
+    const __m128i *head = (const __m128i *)bucket;
+    __m128i same[4];
+    for (int i = 0; i < 4; i++)
+        same[i] = _mm_cmpeq_epi16(_mm_loadu_si128(head + i), wanted);
+    for (int i = 0; i < 2; i++) {
+        const __m128i both = _mm_packs_epi16(same[2 * i], same[2 * i + 1]);
+        found |= (uint32_t)_mm_movemask_epi8(both) << 16 * i;
     }
 #else
-    for (int at = 0; at < HEAD; at++)
-        found |= (uint64_t)((unsigned char)bucket[at] == tag) << at;
+    for (int i = 0; i < ROWS; i++)
+        found |= (uint32_t)(head_of(bucket)->tag[i] == tag) << i;
 #endif
-    return found & INT64_MAX; /* the last byte of the line is not a tag */
+    return found & INT32_MAX; /* the last word of the line is not a tag */
 }
 
 /* The index of the first row of a match. */
-static inline int64_t first_match(uint64_t match)
+static inline int64_t first_match(uint32_t match)
 {
-    return __builtin_ctzll(match);
-}
-
-static inline int64_t last_match(uint64_t match)
-{
-    return 63 - __builtin_clzll(match);
+    return __builtin_ctz(match);
 }
 
 static inline segment *segment_of(const fl_table *t, uint64_t hash)
@@ -236,17 +240,12 @@ static void lay_out_row(fl_table *t)
     t->stride = (t->stride + align - 1) / align * align;
 }
 
+/* A bucket has an odd number of cache lines: if it had a power of two, the
+ * heads of all buckets would share a small part of the sets of a cache. */
 static void lay_out_bucket(fl_table *t)
 {
-    const size_t wide = HEAD + ROWS_WIDE * t->stride;
-    for (t->bucket_bytes = PAGE / 8; t->bucket_bytes <= PAGE;
-         t->bucket_bytes *= 2) {
-        t->bucket_rows = (int64_t)((t->bucket_bytes - HEAD) / t->stride);
-        if (t->bucket_rows >= ROWS_LEAST)
-            return;
-    }
-    t->bucket_bytes = (wide + HEAD - 1) / HEAD * HEAD;
-    t->bucket_rows = ROWS_WIDE;
+    const size_t lines = (HEAD + ROWS * t->stride + LINE - 1) / LINE;
+    t->bucket_bytes = (lines | 1) * LINE;
 }
 
 /* How many slots of t->segment point to this segment. */
@@ -269,13 +268,13 @@ static void place_segments(fl_table *t)
 }
 
 /* The bucket of a table without rows. */
-static const char empty[HEAD];
+static const bucket_head empty;
 
 static void init_layout(fl_table *t)
 {
     lay_out_row(t);
     lay_out_bucket(t);
-    t->none = (segment){.bucket = (char *)empty, .buckets = 1};
+    t->none = (segment){.bucket = (char *)&empty, .buckets = 1};
     for (int i = 0; i < SEGMENTS; i++)
         t->segment[i] = &t->none;
     place_segments(t);
@@ -285,7 +284,7 @@ static void init_layout(fl_table *t)
 
 static uint64_t buckets_for(const fl_table *t, int64_t rows)
 {
-    return (uint64_t)(rows * 100 / (t->bucket_rows * ROOMY)) + 1;
+    return (uint64_t)(rows * 100 / (ROWS * ROOMY)) + 1;
 }
 
 static fl_err new_segment(fl_table *t, int64_t rows, int depth, segment **out)
@@ -358,13 +357,15 @@ static fl_err sweep_segment(fl_table *t, segment *s)
     for (uint64_t i = 0; i < s->buckets; i++) {
         char *bucket = bucket_at(t, s, i);
         const int64_t n = count_rows(bucket);
-        if (n > t->bucket_rows)
+        if (n > ROWS)
             return fl_directory_damaged(t->dir,
                                         "a bucket has more rows than room");
-        if (n < t->bucket_rows && bucket[n])
-            bucket[n] = 0;
+        if (n < ROWS && head_of(bucket)->tag[n])
+            head_of(bucket)->tag[n] = 0;
         s->rows += n;
     }
+    if (s->rows == (int64_t)s->buckets * ROWS) /* no search would end */
+        return fl_directory_damaged(t->dir, "a segment has no room");
     t->n += s->rows;
     fl_failpoint_hit("recover.sweep");
     return FL_OK;
@@ -410,13 +411,13 @@ static char *find_row(const fl_table *t, int64_t id, uint64_t hash)
     const segment *s = segment_of(t, hash);
     const char *bucket = bucket_at(t, s, home_of(s, hash));
     for (;; bucket = next_bucket(t, s, bucket)) {
-        uint64_t match = match_tag(bucket, tag_of(hash));
+        uint32_t match = match_tag(bucket, tag_of(hash));
         for (; match; match &= match - 1) {
             char *row = row_at(t, bucket, first_match(match));
             if (row_id(row) == id)
                 return row;
         }
-        if (count_rows(bucket) < t->bucket_rows)
+        if (count_rows(bucket) < ROWS)
             return NULL;
     }
 }
@@ -433,7 +434,7 @@ static row_place place_from(const fl_table *t, const segment *s, uint64_t home)
     for (; home < s->buckets; home++) {
         char *bucket = bucket_at(t, s, home);
         const int64_t i = count_rows(bucket);
-        if (i < t->bucket_rows)
+        if (i < ROWS)
             return (row_place){bucket, row_at(t, bucket, i)};
     }
     return (row_place){0};
@@ -450,10 +451,11 @@ static row_place place_row(const fl_table *t, const segment *s, uint64_t hash)
  * store that decides; the tag is before it, the row before the tag. */
 static inline void count_place(segment *s, row_place p, uint64_t hash)
 {
+    bucket_head *head = head_of(p.bucket);
     fl_store_order();
-    p.bucket[count_rows(p.bucket)] = (char)tag_of(hash);
+    head->tag[head->rows] = tag_of(hash);
     fl_store_order();
-    p.bucket[HEAD - 1]++;
+    head->rows++;
     s->rows++;
 }
 
@@ -653,7 +655,7 @@ static void start_row(const fl_table *t, int64_t id, char *row)
 static fl_err add_row(fl_table *t, int64_t id, uint64_t hash, char **row)
 {
     const segment *s = segment_of(t, hash);
-    const int64_t room = (int64_t)s->buckets * t->bucket_rows;
+    const int64_t room = (int64_t)s->buckets * ROWS;
     if (s == &t->none || (s->rows + 1) * 100 > room * FULL)
         FL_TRY(grow_segment(t, hash));
     segment *to = segment_of(t, hash);
@@ -674,8 +676,8 @@ typedef struct block {
     const int64_t *id;
     uint64_t hash[BLOCK];
     const char *bucket[BLOCK]; /* the bucket that may have the id's row */
-    uint64_t match[BLOCK];     /* a bit for each row of it that has the tag */
-    char *row[BLOCK];          /* the id's row; NULL: there is none */
+    char *row[BLOCK]; /* the first row with the id's tag, then the id's row;
+                         NULL: there is none */
 } block;
 
 /* Some rows of a block. */
@@ -704,10 +706,10 @@ typedef struct row_task {
  * the more of them wait for memory at the same time. */
 FL_CLONES static void prefetch_buckets(const fl_table *t, block *b)
 {
-    for (int64_t i = 0; i < b->n; i++) {
+    for (int64_t i = 0; i < b->n; i++)
         b->hash[i] = hash_of(t, b->id[i]);
+    for (int64_t i = 0; i < b->n; i++)
         b->bucket[i] = find_home(t, b->hash[i]);
-    }
     for (int64_t i = 0; i < b->n; i++)
         __builtin_prefetch(b->bucket[i], 0, FAR);
 }
@@ -720,34 +722,41 @@ static inline void prefetch_row(const char *row, size_t touched)
         __builtin_prefetch(row + at, 0, FAR);
 }
 
-/* Prefetch the first and the last row with the tag: in most cases they are the
- * same, the id's row. There is no branch, because it could not be predicted. */
-static inline void prefetch_matches(const fl_table *t, block *b, int64_t i,
-                                    size_t touched)
+/* Prefetch the first row with the tag: in nearly all cases it is the id's row.
+ * True: there is none, and the row may be in the next bucket. There is no
+ * branch, because it could not be predicted. */
+static inline bool match_id(const fl_table *t, block *b, int64_t i,
+                            size_t touched)
 {
-    const uint64_t m = match_tag(b->bucket[i], tag_of(b->hash[i]));
-    b->match[i] = m;
-    prefetch_row(row_at(t, b->bucket[i], first_match(m | !m)), touched);
-    prefetch_row(row_at(t, b->bucket[i], last_match(m | !m)), touched);
+    const uint32_t m = match_tag(b->bucket[i], tag_of(b->hash[i]));
+    char *row = row_at(t, b->bucket[i], first_match(m | !m));
+    b->row[i] = m ? row : NULL;
+    prefetch_row(row, touched);
+    return !m & (count_rows(b->bucket[i]) == ROWS);
 }
 
-/* Match the tags of all ids of a block. If a home is full and no tag matches,
- * the row may be in the next bucket, which a second pass searches. */
+/* Match the tags of all ids of a block. Those whose rows may be in the next
+ * bucket are matched there in a further pass. */
 FL_CLONES static void match_block(const fl_table *t, block *b, size_t touched)
 {
     int16_t late[BLOCK];
-    int n_late = 0;
+    int n = 0;
     for (int64_t i = 0; i < b->n; i++) {
-        prefetch_matches(t, b, i, touched);
-        if (b->match[i] || count_rows(b->bucket[i]) < t->bucket_rows)
-            continue;
-        const segment *s = segment_of(t, b->hash[i]);
-        b->bucket[i] = next_bucket(t, s, b->bucket[i]);
-        __builtin_prefetch(b->bucket[i], 0, FAR);
-        late[n_late++] = (int16_t)i;
+        late[n] = (int16_t)i;
+        n += match_id(t, b, i, touched);
     }
-    for (int k = 0; k < n_late; k++)
-        prefetch_matches(t, b, late[k], touched);
+    for (int still; n; n = still) {
+        for (int k = 0; k < n; k++) {
+            const char **at = &b->bucket[late[k]];
+            *at = next_bucket(t, segment_of(t, b->hash[late[k]]), *at);
+            __builtin_prefetch(*at, 0, FAR);
+        }
+        still = 0;
+        for (int k = 0; k < n; k++) {
+            late[still] = late[k];
+            still += match_id(t, b, late[k], touched);
+        }
+    }
 }
 
 static void probe_block(const fl_table *t, block *b, size_t touched)
@@ -756,19 +765,10 @@ static void probe_block(const fl_table *t, block *b, size_t touched)
     match_block(t, b, touched);
 }
 
-/* The row is the first or the last match, or it is searched for. */
+/* The row is the first match, or it is searched for. */
 static inline void resolve_row(const fl_table *t, block *b, int64_t i)
 {
-    const uint64_t m = b->match[i];
-    b->row[i] = NULL;
-    if (m) {
-        char *first = row_at(t, b->bucket[i], first_match(m));
-        char *last = row_at(t, b->bucket[i], last_match(m));
-        b->row[i] = row_id(first) == b->id[i] ? first : last;
-        if (row_id(b->row[i]) == b->id[i])
-            return;
-    }
-    if (m || count_rows(b->bucket[i]) == t->bucket_rows)
+    if (b->row[i] && row_id(b->row[i]) != b->id[i])
         b->row[i] = find_row(t, b->id[i], b->hash[i]);
 }
 
@@ -976,7 +976,7 @@ static void collect_bucket(scan *s, const segment *seg, uint64_t number)
             if (hash >= s->c->next && home_of(seg, hash) == number)
                 fl_push(&s->home, (hashed_row){hash, row});
         }
-        if (n < s->t->bucket_rows)
+        if (n < ROWS)
             break;
     }
     if (s->home.n)

@@ -11,11 +11,12 @@
  * saving a table takes no memory. An update changes the row in place by the
  * rule of the dense operator, with the same bits as a result.
  *
- * Rows lie in buckets. A bucket has a head of 64 bytes and room for 16 to 59
- * rows; with short rows it has at most 4 KB. Buckets of a big table are filled
- * to 82 .. 91 percent, so that a row takes, in bytes,
+ * Rows lie in buckets. A bucket has a head of 64 bytes and room for 31 rows; it
+ * takes an odd number of cache lines. Buckets of a big table are filled to 82
+ * .. 91 percent, so that a row takes, in bytes,
  *
- *     (row + 64 / rows of a bucket) / (0.82 .. 0.91)
+ *     bucket / 31 / (0.82 .. 0.91)
+ *     bucket = 64 + 31 * row, up to an odd multiple of 64
  *     row = 8 + size * width * (1 + states), up to a multiple of 8
  *
  * Thread: one at a time. */
