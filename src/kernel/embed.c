@@ -317,7 +317,7 @@ fl_err fl_embed_check_all(const fl_call *c, const char *table)
     const fl_shape *w = &fl_in(c, table)->shape;
     for (int i = 0; i < fl_in_count(c, "Ids"); i++) {
         fl_embed e = fl_embed_of(fl_in_at(c, "Ids", i), false, 0, 0, -1);
-        FL_TRY(fl_embed_check(c->def->type, &e, w->dim[0]));
+        FL_TRY(fl_embed_check("lookup_table", &e, w->dim[0]));
     }
     return FL_OK;
 }

@@ -343,8 +343,7 @@ static void say_what_does_not_fit(void)
                   .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(0)}},
                   .in = {{"Ids", {1, 1}, {3}, .dtype = "i64"}, {"W", {3, 1}}},
               }),
-              FL_EINVAL,
-              "fused_embed_concat: id 3 is outside the table of 3 rows");
+              FL_EINVAL, "lookup_table: id 3 is outside the table of 3 rows");
     CHECK_ERR(fl_check_try(&(fl_op_case){
                   .type = "fused_embed_concat",
                   .attr = {{"order", FL_ATTR_INTS, FL_CASE_INTS(0)},

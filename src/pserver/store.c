@@ -261,7 +261,8 @@ static void assign_owners(fl_pstore *s)
         for (int k = 1; k < s->owners; k++)
             if (load[k] < load[u->owner])
                 u->owner = k;
-        load[u->owner] += 1 + fl_shape_numel(&u->grad->shape);
+        const int64_t n = fl_shape_numel(&u->grad->shape);
+        load[u->owner] = fl_dim_add(load[u->owner], fl_dim_add(n, 1));
         fl_push(&s->owner[u->owner].updates, u);
     }
 }

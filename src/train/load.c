@@ -181,10 +181,13 @@ fl_err fl_placement_load(const fl_disk *disk, const fl_program *server,
     const fl_placement *place = fl_placement_of(server->job);
     loader l = {.server = server, .scope = scope, .n = n, .names = names};
     fl_err err = fl_folder_visit(disk, dir, load_folder, &l);
-    if (!err && !l.pieces.n)
-        err = fl_fail(FL_ENOENT, "%s has no variable that server %d (%s) keeps",
-                      dir, place->server, place->servers[place->server]);
-    else if (!err && l.lacks)
+    if (!err && !l.pieces.n) {
+        err = fl_folder_need(disk, dir);
+        if (!err)
+            err = fl_fail(FL_ENOENT,
+                          "%s has no variable that server %d (%s) keeps", dir,
+                          place->server, place->servers[place->server]);
+    } else if (!err && l.lacks)
         FL_WARN("%s has no \"%s\"; variables that it lacks start with their "
                 "initial values",
                 dir, l.lacks);

@@ -110,6 +110,8 @@ typedef struct state {
     const fl_placement *place; /* of the job whose servers are asked */
     bool by_id; /* rows by id: piece i has the ids i, i + n, .. */
     int n;      /* pieces */
+    int longer; /* rows by id: pieces that have a row more than the others, so
+                   that they have the ids below INT64_MAX together */
     piece *pieces;
     request now;   /* of this run, or asked ahead of the next one */
     request ahead; /* asked ahead of the run after that, if it has a ticket */
@@ -163,12 +165,12 @@ static void find_pieces(const fl_placement *place, const char *w, state *s)
         for (; at && s->pieces[at - 1].first > k->first; at--)
             s->pieces[at] = s->pieces[at - 1];
         s->by_id = k->first == FL_BY_ID;
-        s->pieces[at] =
-            (piece){k->name, k->server,
-                    s->by_id ? INT64_MAX / place->n_servers : k->shape.dim[0],
-                    k->first};
+        s->pieces[at] = (piece){k->name, k->server, k->shape.dim[0], k->first};
         s->n++;
     }
+    s->longer = s->n ? (int)(INT64_MAX % s->n) : 0;
+    for (int i = 0; i < s->n && s->by_id; i++)
+        s->pieces[i].rows = INT64_MAX / s->n + (i < s->longer);
 }
 
 static fl_err init_state(fl_call *c, const fl_placement *place, state *s)
@@ -230,9 +232,11 @@ static void reserve_ids(request *r, int64_t n)
  * piece have consecutive numbers. */
 static int64_t number_id(const state *s, int64_t id)
 {
-    if (!s->by_id || id < 0 || id / s->n >= s->pieces[0].rows)
+    if (!s->by_id || id < 0 || id == INT64_MAX)
         return id;
-    return id % s->n * s->pieces[0].rows + id / s->n;
+    const int64_t i = id % s->n; /* piece */
+    return i * s->pieces[s->n - 1].rows + (i < s->longer ? i : s->longer) +
+           id / s->n;
 }
 
 static void copy_ids(const fl_call *c, const state *s, request *r)

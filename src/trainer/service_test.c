@@ -312,6 +312,10 @@ static void a_test_looks_up_by_id(void)
     feeds[1].tensor.data = (int64_t[]){-3};
     CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
               "id -3 is not a row of \"w\"");
+    feeds[1].tensor.data = (int64_t[]){INT64_MAX};
+    CHECK_ERR(run(&s, 2, feeds, NULL), FL_EINVAL,
+              "id 9223372036854775807 is not a row of \"w\", which has rows 0 "
+              "to 9223372036854775806");
     close_scene(&s);
 }
 

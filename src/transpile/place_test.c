@@ -288,7 +288,9 @@ static void says_which_option_is_wrong(void)
         {{.pservers = "h:99999"}, "server \"h:99999\" has the port \"99999\""},
         {{.pservers = "h:1", .trainers = -3},
          "trainers is -3, expected 1 or more"},
-        {{.pservers = "h:1,h:1"}, "server h:1 is listed twice"},
+        {{.pservers = "h:1,h:1"},
+         "server h:1 is listed twice (servers on one host need different "
+         "ports; "},
         {{.pservers = "h:1", .trainers = 2, .trainer_id = -2},
          "trainer_id is -2, but there are 2 trainers"},
         {{.pservers = "h:1", .trainers = 2, .trainer_id = 2},

@@ -76,7 +76,10 @@ static fl_err add_server(fl_cut *c, const char *text, size_t n)
     FL_TRY(fl_endpoint_check(name, "transpile: server "));
     for (int i = 0; i < c->n_servers; i++)
         if (!strcmp(c->servers[i], name))
-            return fl_fail(FL_EINVAL, "transpile: server %s is listed twice",
+            return fl_fail(FL_EINVAL,
+                           "transpile: server %s is listed twice (servers on "
+                           "one host need different ports; a script with one "
+                           "PADDLE_PSERVER_PORT for all needs --server_num 1)",
                            name);
     c->servers[c->n_servers++] = name;
     return FL_OK;

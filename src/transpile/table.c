@@ -241,16 +241,30 @@ static void remove_writers(fl_block *b, const char *name)
             fl_block_remove_op(b, i);
 }
 
-/* Remove the state that an optimiser keeps for each row: servers have it. */
+/* Whether the variable is a state that the update op keeps for each row. */
+static bool is_state(const fl_share *t, const fl_op *update, const char *name)
+{
+    const fl_var *v = fl_block_var(update->block, name);
+    return v && v != t->param && fl_shape_equal(&v->shape, &t->param->shape);
+}
+
+/* Remove the ops that initialise states: trainers have none of them. */
 static void remove_states(const fl_cut *c, const fl_share *t, fl_block *b)
 {
     const fl_op *op = fl_table_update(c, t);
-    for (int i = 0; op && i < op->desc.n_out; i++) {
-        const char *name = op->desc.out[i].name[0];
-        const fl_var *v = fl_block_var(op->block, name);
-        if (v && v != t->param && fl_shape_equal(&v->shape, &t->param->shape))
-            remove_writers(b, name);
-    }
+    for (int i = 0; op && i < op->desc.n_out; i++)
+        if (is_state(t, op, op->desc.out[i].name[0]))
+            remove_writers(b, op->desc.out[i].name[0]);
+}
+
+void fl_table_drop_states(const fl_cut *c, const fl_share *t, fl_block *b)
+{
+    const fl_op *op = fl_table_update(c, t);
+    if (!op || fl_table_keeps_rule(op))
+        return;
+    for (int i = 0; i < op->desc.n_out; i++)
+        if (is_state(t, op, op->desc.out[i].name[0]))
+            fl_block_remove_var(b, op->desc.out[i].name[0]);
 }
 
 fl_err fl_table_edit_startup(fl_cut *c, const fl_share *t, fl_block *b)

@@ -22,8 +22,7 @@ const fl_op *fl_table_update(const fl_cut *c, const fl_share *t)
     return NULL;
 }
 
-/* Whether the op changes only rows that have a gradient. */
-static bool is_local(const fl_op *op)
+bool fl_table_keeps_rule(const fl_op *op)
 {
     const fl_rule *rule = op->def->rule;
     const fl_attr *lazy = fl_desc_attr(&op->desc, "lazy_mode");
@@ -35,7 +34,8 @@ static bool is_local(const fl_op *op)
 static fl_shape share_shape(const fl_cut *c, const fl_share *t)
 {
     fl_shape shape = t->param->shape;
-    shape.dim[0] = (shape.dim[0] + c->n_servers - 1) / c->n_servers;
+    const int64_t rows = shape.dim[0];
+    shape.dim[0] = rows / c->n_servers + (rows % c->n_servers != 0);
     return shape;
 }
 
@@ -148,10 +148,11 @@ static fl_err add_update(fl_server_cut *s, const fl_share *t, fl_block **block)
                        "the distributed table \"%s\"",
                        t->param->name);
     FL_TRY(add_gradient(s, t, block, &merged));
-    if (is_local(update))
+    if (fl_table_keeps_rule(update))
         return add_rule(s, t, *block, merged);
     if (!s->at)
-        FL_WARN("the distributed table %s is updated by sgd, not by %s",
+        FL_WARN("the distributed table \"%s\" is updated by sgd, not by %s, "
+                "which changes rows without a gradient as well",
                 t->param->name, update->desc.type);
     return add_sgd(s, t, *block, merged, rate);
 }

@@ -306,6 +306,23 @@ static void a_distributed_table_is_updated_by_sgd(void)
               "4/2: save\n");
     CHECK(strstr(scene_lines(&s, s.cut->server[1], "sgd("),
                  "Grad=emb@GRAD.pserver_1"));
+    /* no process has moments of the table, so that none are saved */
+    CHECK_STR(scene_lines(&s, s.cut->trainer, "var emb_moment"), "");
+    scene_end(&s);
+}
+
+static void a_distributed_table_may_have_all_ids(void)
+{
+    scene s;
+    begin(&s, 1, &(lookup){"a", "emb", true});
+    for (int i = 0; i < 2; i++)
+        fl_block_var(fl_program_block(i ? s.net->startup : s.net->main, 0),
+                     "emb")
+            ->shape.dim[0] = INT64_MAX;
+    scene_minimize(&s, "sgd", scene_rate);
+    scene_cut2(&s);
+    CHECK(strstr(scene_lines(&s, s.cut->server[1], "var emb:"),
+                 "selected_rows f32[4611686018427387904,64] persistable"));
     scene_end(&s);
 }
 
@@ -398,6 +415,8 @@ const fl_test fl_tests[] = {
     {"a distributed table is served", a_distributed_table_is_served},
     {"a distributed table is updated by sgd",
      a_distributed_table_is_updated_by_sgd},
+    {"a distributed table may have all ids that are not negative",
+     a_distributed_table_may_have_all_ids},
     {"a distributed table may have state", a_distributed_table_may_have_state},
     {"a distributed table keeps rules that leave rows without gradients",
      a_distributed_table_keeps_rules_that_leave_rows},

@@ -334,6 +334,8 @@ fl_err fl_cut_make_trainer(fl_cut *c)
         FL_TRY(fl_table_edit_trainer(c, c->tables.at[i], b));
     FL_TRY(add_recvs(c, b));
     remove_updates(b);
+    for (int64_t i = 0; i < c->tables.n; i++)
+        fl_table_drop_states(c, c->tables.at[i], b);
     return FL_OK;
 }
 

@@ -114,6 +114,9 @@ fl_share *fl_cut_table(const fl_cut *c, const char *name); /* or NULL */
 fl_err fl_table_edit_trainer(fl_cut *c, fl_share *t, fl_block *b) FL_MUST_CHECK;
 fl_err fl_table_edit_startup(fl_cut *c, const fl_share *t,
                              fl_block *b) FL_MUST_CHECK;
+/* Remove the states of an optimiser in whose place servers use sgd: no process
+ * has them, so a save must not look for them. */
+void fl_table_drop_states(const fl_cut *c, const fl_share *t, fl_block *b);
 /* The names of the ids that go to each server, of the rows that come back, and
  * of the part of the gradient that a trainer sends to a server. */
 const char **fl_table_requests(fl_cut *c, const fl_share *t);
@@ -127,6 +130,9 @@ fl_err fl_table_declare(fl_block *b, int n, const char **names,
 
 /* The op of main that updates the table; NULL: there is none. */
 const fl_op *fl_table_update(const fl_cut *c, const fl_share *t);
+/* Whether servers update a table by this op: it changes only rows that have a
+ * gradient. false: they use sgd. */
+bool fl_table_keeps_rule(const fl_op *update);
 
 /* --- server.c, start.c --- */
 
