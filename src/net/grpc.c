@@ -531,6 +531,18 @@ typedef struct sending {
     fl_packet *word;
 } sending;
 
+/* Forget the words that were sent once they are half of the list, so that it
+ * stays short even if there is always one more to send. */
+static void forget_said(rpc_call *c)
+{
+    if (2 * c->said < c->words.n)
+        return;
+    c->words.n -= c->said;
+    memmove(c->words.at, c->words.at + c->said,
+            (size_t)c->words.n * sizeof *c->words.at);
+    c->said = 0;
+}
+
 static bool next_sending(rpc_call *c, sending *out)
 {
     pthread_mutex_lock(&c->rpc->lock);
@@ -541,8 +553,7 @@ static bool next_sending(rpc_call *c, sending *out)
         *out = (sending){.head = !c->greeted};
         if (more)
             out->word = c->words.at[c->said++];
-        if (c->said == c->words.n)
-            c->said = c->words.n = 0;
+        forget_said(c);
         out->end = c->ended && !c->words.n;
         c->end_sent = out->end;
         c->writing = c->greeted = true;

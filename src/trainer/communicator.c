@@ -258,16 +258,18 @@ static fl_err wait_for_room(fl_communicator *c, send_var *v, const fl_watch *by)
     return FL_OK;
 }
 
-/* A variable now has n gradients that wait to be sent. */
+/* A variable now has n gradients that wait to be sent. While there were none,
+ * the sender sleeps without a limit. Workers may come in another order than
+ * they added theirs, so the first one has any n. */
 static fl_err wake_sender(fl_communicator *c, int64_t n)
 {
     pthread_mutex_lock(&c->lock);
     const fl_err err = check_failed(c);
     c->last_put = clock_now();
     if (n > c->gathered && !c->grouped) {
-        c->gathered = n;
-        if (n == 1 || n >= c->most)
+        if (!c->gathered || n >= c->most)
             pthread_cond_signal(&c->send_due);
+        c->gathered = n;
     }
     pthread_mutex_unlock(&c->lock);
     return err;

@@ -2,6 +2,7 @@
 #include "cluster/test_placement.h"
 #include "trainer/communicator.h"
 
+#include "base/atomic.h"
 #include "exec/test_exec.h"
 #include "trainer/service.h"
 #include "trainer/test_job.h"
@@ -283,6 +284,59 @@ static void workers_hand_over_together(void)
     close_scene(&s);
 }
 
+/* Two workers that hand over a gradient each at the same time, and a thread
+ * that makes them wait for the communicator's lock. */
+typedef struct rush {
+    scene *s;
+    fl_count ended;
+} rush;
+
+static void keep_asking(void *self)
+{
+    rush *r = self;
+    while (fl_count_get(&r->ended) < 2)
+        (void)fl_communicator_get_stats(r->s->c);
+}
+
+/* The sender may be slow while the lock is taken all the time: a worker sees
+ * only then that nothing will be sent if it has waited for long. */
+static void put_in_turns(void *self)
+{
+    rush *r = self;
+    const struct timespec some = {.tv_nsec = 20000};
+    for (int64_t i = 1; i <= 300; i++) {
+        const int64_t until = fl_clock_now(fl_clock_real()) + 60 * FL_SEC;
+        CHECK_OK(put_dense(r->s, 1, NULL));
+        while (fl_communicator_get_stats(r->s->c).batches < 2 * i) {
+            CHECK(fl_clock_now(fl_clock_real()) < until);
+            nanosleep(&some, NULL);
+        }
+    }
+    fl_count_up(&r->ended);
+}
+
+static void no_gradient_waits_for_ever(void)
+{
+    scene s;
+    rush r = {.s = &s};
+    fl_pool *pool;
+    fl_group group = {0};
+    fl_count_init(&r.ended, 0);
+    open_scene(&s, false);
+    fl_communicator_free(s.c);
+    set("send_wait_times", "0");
+    set("fake_rpc", "1");
+    start(&s);
+    set("fake_rpc", NULL);
+    CHECK_OK(fl_pool_new("worker", 3, &pool));
+    fl_pool_submit(pool, &group, keep_asking, &r);
+    for (int i = 0; i < 2; i++)
+        fl_pool_submit(pool, &group, put_in_turns, &r);
+    CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
+    fl_pool_free(pool);
+    close_scene(&s);
+}
+
 static void a_lost_session_loses_what_travels(void)
 {
     scene s;
@@ -541,6 +595,8 @@ const fl_test fl_tests[] = {
     {"a communicator pulls by itself", it_pulls_by_itself},
     {"a worker waits for room", a_worker_waits_for_room},
     {"workers hand over together", workers_hand_over_together},
+    {"no gradient that was handed over waits for ever",
+     no_gradient_waits_for_ever},
     {"a lost session loses what travels", a_lost_session_loses_what_travels},
     {"a communicator's failure is everybody's", its_failure_is_everybodys},
     {"a communicator may end in the middle", it_may_end_in_the_middle},

@@ -720,12 +720,12 @@ static void start_client(fl_link *l)
     char host[64] = "?", who[96];
     gethostname(host, sizeof host - 1);
     snprintf(who, sizeof who, "%s:%ld", host, (long)getpid());
-    l->client = fl_client_new(l->job, &l->app, l->place->trainer_id, who,
-                              &l->entropy, &l->out);
     for (int i = 0; i < l->job->servers; i++)
         l->connections[i].peer =
             fl_rpc_peer_at(l->rpc, l->connections[i].address);
     fl_link_lock(l);
+    l->client = fl_client_new(l->job, &l->app, l->place->trainer_id, who,
+                              &l->entropy, &l->out);
     fl_client_start(l->client, fl_link_now());
     end_event(l);
     fl_link_unlock(l);
@@ -767,7 +767,7 @@ fl_err fl_link_connect(fl_link *l, const fl_watch *by)
 
 bool fl_link_is_connected(const fl_link *l)
 {
-    return l->rpc;
+    return l->client;
 }
 
 fl_client *fl_link_client(const fl_link *l)

@@ -43,12 +43,13 @@ void fl_link_free(fl_link *l); /* without the lock; nothing is sent */
  * then start the client. Thread: any, without the lock.
  * Err: EIO, EINTR, ETIMEOUT. */
 fl_err fl_link_connect(fl_link *l, const fl_watch *by) FL_MUST_CHECK;
-bool fl_link_is_connected(const fl_link *l);
 
 void fl_link_lock(fl_link *l);
 void fl_link_unlock(fl_link *l); /* also logs what was noted under the lock */
 
 /* --- with the lock held --- */
+
+bool fl_link_is_connected(const fl_link *l);
 
 /* Whether the link is connected and has a session that has not ended. */
 bool fl_link_has_session(const fl_link *l);

@@ -357,13 +357,16 @@ static fl_err begin_step(fl_trainer *t)
  * step has met is taken note of as soon as the client is ready. */
 static fl_err run_step(fl_trainer *t, const fl_watch *by)
 {
-    const bool pushes = !t->stale;
+    const bool pushes = !t->stale, positioned = t->positioned;
     if (pushes)
         FL_TRY(begin_step(t));
     drop_gathered(t);
     t->sent = t->positioned = false; /* other threads may send meanwhile */
     FL_TRY(fl_link_wait_ready(t->link, by));
     t->dropped += t->stale;
+    if (t->stale && !positioned) /* else it is made again if it must */
+        FL_WARN("the gradients of this step may not be in the model, since the "
+                "trainer's session was lost");
     t->stale = false;
     t->stepped = true;
     FL_TRY(fl_link_end_pushes(t->link, by));
@@ -528,11 +531,11 @@ fl_err fl_trainer_lookup(fl_trainer *t, const fl_watch *by, int n,
 uint64_t fl_trainer_ask(fl_trainer *t, int n, const fl_lookup *lookups)
 {
     uint64_t ticket = 0;
-    if (!t->prefetch || is_forked(t) || t->left ||
-        !fl_link_is_connected(t->link))
+    if (!t->prefetch || is_forked(t) || t->left)
         return 0;
     fl_link_lock(t->link);
-    if (fl_client_now(fl_link_client(t->link)) == FL_CLIENT_READY && !t->sent)
+    if (fl_link_is_connected(t->link) && !t->sent &&
+        fl_client_now(fl_link_client(t->link)) == FL_CLIENT_READY)
         ticket = t->job.async ? fl_lookups_ask(t->lookups, n, lookups)
                               : fl_lookups_ask_by_pull(t->lookups, n, lookups);
     fl_link_unlock(t->link);
@@ -828,9 +831,9 @@ fl_err fl_trainer_leave(fl_trainer *t, const fl_watch *by, int code,
     if (is_forked(t) || t->left)
         return FL_OK;
     t->left = true;
-    if (!fl_link_is_connected(t->link))
-        return FL_OK;
     fl_link_lock(t->link);
+    if (!fl_link_is_connected(t->link))
+        return exit_link(t, FL_OK);
     drop_gathered(t);
     FL_TRY(exit_link(t, fl_link_leave(t->link, by, code, why, limit)));
     if (!code)

@@ -368,6 +368,39 @@ static void pushes_while_others_look_rows_up(void)
     test_job_end(&j);
 }
 
+/* A thread that asks ahead all the time, until it has asked. */
+static void ask_often(void *trainer)
+{
+    fl_tensor row = {0};
+    const int64_t which = 1;
+    const fl_lookup l = {0, "rows", 1, &which, &row};
+    uint64_t ticket = 0;
+    while (!ticket)
+        ticket = fl_trainer_ask(trainer, 1, &l);
+    CHECK_OK(fl_trainer_answer(trainer, NULL, ticket, 1, &l));
+    CHECK_INT(fl_tensor_numel(&row), 2);
+    fl_tensor_fini(&row);
+}
+
+static void connects_while_others_ask_ahead(void)
+{
+    for (int i = 0; i < 50; i++) {
+        test_job j;
+        fl_pool *pool;
+        fl_group group = {0};
+        test_job_begin(&j, 1, 1, true);
+        test_job_var(&j, 0, "rows", 4, 2, 5);
+        fl_trainer *t = trainer(&j, 0);
+        CHECK_OK(fl_pool_new("other", 1, &pool));
+        fl_pool_submit(pool, &group, ask_often, t);
+        receives(t, 0, "rows", 8, 5);
+        CHECK_OK(fl_pool_wait(pool, &group, 300 * FL_SEC));
+        leaves(t);
+        fl_pool_free(pool);
+        test_job_end(&j);
+    }
+}
+
 /* A job whose messages carry few bytes. Element i of a variable starts as i. */
 static fl_trainer *narrow_trainer(test_job *j, fl_piece *pieces, size_t most)
 {
@@ -894,6 +927,8 @@ const fl_test fl_tests[] = {
     {"a trainer steps by itself in async mode", steps_by_itself_in_async_mode},
     {"a trainer pushes while others look rows up",
      pushes_while_others_look_rows_up},
+    {"a trainer connects while others ask ahead",
+     connects_while_others_ask_ahead},
     {"a trainer meets the others", meets_the_others},
     {"a trainer goes on after a fence", goes_on_after_a_fence},
     {"a trainer counts a step that lost its session before it",
