@@ -60,6 +60,9 @@ extern const fl_cmd fl_cmd_agent, fl_cmd_ckpt, fl_cmd_data, fl_cmd_digest,
 int fl_cli_fail(int code, bool because, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Whether a flag that sets this value was given. */
+bool fl_cli_is_given(const void *value);
+
 /* Complain that there is no such command; the exit code. */
 int fl_cli_no_command(const char *name);
 

@@ -62,8 +62,8 @@ static const fl_opt opts[] = {
     {"insecure", FL_OPT_FLAG, &job.insecure,
      "with --hosts or --mpi: do not encrypt what hosts send to each other"},
     {"ssh", FL_OPT_STR, &job.ssh,
-     "with --hosts: the ssh command and its flags (default: ssh); with "
-     "--slurm: the srun command (default: srun)"},
+     "with --hosts: the ssh command and its flags, with quotes as in a shell "
+     "(default: ssh); with --slurm: the srun command (default: srun)"},
     {"remote_paddle", FL_OPT_STR, &job.remote_paddle,
      "with --hosts: the paddle command on the hosts (default: the path of this "
      "one, or else the one in their PATH)"},
@@ -82,8 +82,8 @@ static const fl_opt opts[] = {
      "lost) (default: FLUID_DURABILITY, or else auto; with --max_restarts 0: "
      "memory)"},
     {"selected_gpus", FL_OPT_STR, &job.gpus,
-     "with --mode collective: start a trainer for each of these numbers and "
-     "set its FLAGS_selected_gpus"},
+     "with --mode collective, in place of --worker_num: start a trainer for "
+     "each of these numbers and set its FLAGS_selected_gpus"},
     {"python", FL_OPT_STR, &job.python,
      "Python that runs a .py script (default: $PADDLE_PYTHON, or python3)"},
     {"print_config", FL_OPT_STR, &print_config,
@@ -96,6 +96,63 @@ static const fl_opt opts[] = {
     {0},
 };
 
+static int count_names(const char *list)
+{
+    int n = 0;
+    for (; list && *list; list += strcspn(list, ", ")) {
+        list += strspn(list, ", ");
+        n += *list != 0;
+    }
+    return n;
+}
+
+/* Refuse a list and a number that do not agree: one would have no effect. */
+static int check_number(const char *flag, const char *list, const char *what,
+                        const int *number)
+{
+    const int n = count_names(list);
+    if (!n || n == *number || !fl_cli_is_given(number))
+        return FL_EXIT_OK;
+    return fl_cli_fail(FL_EXIT_USAGE, false,
+                       "launch: --%s names %d %s%s, but --%s_num is %d; leave "
+                       "out one of the two",
+                       flag, n, what, n == 1 ? "" : "s",
+                       number == &job.servers ? "server" : "worker", *number);
+}
+
+static int check_flags(void)
+{
+    int code = FL_EXIT_OK;
+    if (strcmp(mode, "collective") && strcmp(mode, "pserver"))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "launch: --mode is \"%s\", expected pserver or "
+                           "collective",
+                           mode);
+    if (job.hosts && hostfile)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "launch: --hosts and --hostfile both name the "
+                           "hosts; leave out one of the two");
+    if (job.collective && fl_cli_is_given(&job.servers))
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "launch: --mode collective has no servers; leave "
+                           "out --server_num");
+    if (job.collective)
+        code =
+            check_number("selected_gpus", job.gpus, "trainer", &job.trainers);
+    const int gpus = count_names(job.gpus), ranks = count_names(job.endpoints);
+    if (!code && job.collective && !job.cluster_node_ips && gpus && ranks &&
+        gpus != ranks)
+        return fl_cli_fail(FL_EXIT_USAGE, false,
+                           "launch: --selected_gpus names %d trainer%s, but "
+                           "--endpoints names %d; leave out one of the two",
+                           gpus, gpus == 1 ? "" : "s", ranks);
+    if (!code && !job.cluster_node_ips) /* these numbers are for each host */
+        code = check_number("endpoints", job.endpoints,
+                            job.collective ? "trainer" : "server",
+                            job.collective ? &job.trainers : &job.servers);
+    return code;
+}
+
 static int run_launch(int n, char **arg)
 {
     int code = FL_EXIT_FAILED;
@@ -104,11 +161,10 @@ static int run_launch(int n, char **arg)
                            "launch: name the script or program to run; see "
                            "paddle help launch");
     job.collective = !strcmp(mode, "collective");
-    if (!job.collective && strcmp(mode, "pserver"))
-        return fl_cli_fail(FL_EXIT_USAGE, false,
-                           "launch: --mode is \"%s\", expected pserver or "
-                           "collective",
-                           mode);
+    code = check_flags();
+    if (code)
+        return code;
+    code = FL_EXIT_FAILED;
     char *named = NULL;
     if (hostfile && fl_launch_hosts_read(hostfile, &named))
         return fl_cli_fail(FL_EXIT_FAILED, true, "launch");

@@ -8,6 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Values that flags have set; a process runs one command, once. */
+static const void *given[64];
+
+bool fl_cli_is_given(const void *value)
+{
+    bool is = false;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        is |= given[i] == value;
+    return is;
+}
+
+static void note_given(const void *value)
+{
+    size_t i = 0;
+    while (given[i] && given[i] != value)
+        i++;
+    given[i] = value;
+}
+
 int fl_cli_fail(int code, bool because, const char *fmt, ...)
 {
     va_list ap;
@@ -134,6 +153,7 @@ static int take_flag(const fl_cmd *cmd, int n, char **arg, int *at)
     const char *value = strchr(word, '=');
     if (!o)
         return no_flag(cmd, word);
+    note_given(o->value);
     if (o->type == FL_OPT_FLAG) {
         if (value)
             return fl_cli_fail(FL_EXIT_USAGE, false,

@@ -330,17 +330,55 @@ static bool is_in(const list *l, const char *text)
     return false;
 }
 
-/* Find the own endpoint from a host, and perhaps a port. */
-static const char *from_pair(const making *m, const pair *p, const list *all)
+/* Find the endpoint with a host and a port that are both set. */
+static bool find_exact(const making *m, const pair *p, const list *all,
+                       found *out)
 {
     const char *host = get_text(m, p->hosts), *port = get_text(m, p->port);
     if (!host)
-        return NULL;
+        return false;
     const char *whole =
         port ? fl_arena_printf(m->arena, "%s:%s", host, port) : host;
-    if (is_in(all, whole))
-        return whole;
-    return only_with_host(all, host);
+    if (!is_in(all, whole))
+        return false;
+    *out = (found){whole, p->hosts};
+    if (port)
+        out->source = fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port);
+    return true;
+}
+
+/* Find the only endpoint with a host that is set, whatever its port. */
+static bool find_by_host(making *m, const pair *p, const list *all, found *out)
+{
+    const char *host = get_text(m, p->hosts), *port = get_text(m, p->port);
+    const char *one = host ? only_with_host(all, host) : NULL;
+    if (!one)
+        return false;
+    if (port && !strchr(port, ',')) /* it is no list of all ports */
+        note(m, fl_arena_printf(
+                    m->arena, "%s is %s, but this %s is %s", p->port, port,
+                    m->r->duty == FL_DUTY_TRAINER ? "trainer" : "server", one));
+    *out = (found){one, p->hosts};
+    return true;
+}
+
+/* The host of a pair is set, but chooses no endpoint. */
+static fl_err fail_own(const making *m, const pair *p, const list *all)
+{
+    const char *host = get_text(m, p->hosts), *port = get_text(m, p->port);
+    bool known = false;
+    for (int i = 0; i < all->n; i++)
+        known |= has_host(all->at[i], host);
+    if (known && port && !strchr(port, ','))
+        return fl_fail(
+            FL_EINVAL, "%s is \"%s\" and %s is %s, but %s:%s is not one of %s",
+            p->hosts, host, p->port, port, host, port, join_list(m, all));
+    if (known)
+        return fl_fail(FL_EINVAL,
+                       "%s is \"%s\", the host of more than one of %s; set %s",
+                       p->hosts, host, join_list(m, all), own_names[0]);
+    return fl_fail(FL_EINVAL, "%s is \"%s\", which is not one of %s", p->hosts,
+                   host, join_list(m, all));
 }
 
 /* Find which endpoint of `all` is this process. */
@@ -352,19 +390,16 @@ static fl_err find_own(making *m, const list *all, found *out)
         const char *full = only_with_host(all, out->at);
         out->at = full ? full : out->at;
     }
-    for (const pair *p = own_pairs; !out->at && p->hosts; p++) {
-        out->at = from_pair(m, p, all);
-        out->source =
-            p->port && get_text(m, p->port)
-                ? fl_arena_printf(m->arena, "%s and %s", p->hosts, p->port)
-                : p->hosts;
-    }
-    for (const pair *p = own_pairs; !out->at && p->hosts; p++)
-        if (get_text(m, p->hosts)) /* it is set, but names no endpoint */
-            *out = (found){get_text(m, p->hosts), p->hosts};
     if (out->at && !is_in(all, out->at))
         return fl_fail(FL_EINVAL, "%s is \"%s\", which is not one of %s",
                        out->source, out->at, join_list(m, all));
+    for (const pair *p = own_pairs; !out->at && p->hosts; p++)
+        (void)find_exact(m, p, all, out);
+    for (const pair *p = own_pairs; !out->at && p->hosts; p++)
+        (void)find_by_host(m, p, all, out);
+    for (const pair *p = own_pairs; !out->at && p->hosts; p++)
+        if (get_text(m, p->hosts))
+            return fail_own(m, p, all);
     return FL_OK;
 }
 

@@ -202,6 +202,28 @@ static const struct {
      "servers      127.0.0.1:6170  (PADDLE_PSERVERS_IP_PORT_LIST)\n"
      "             127.0.0.1:6171\n"
      "endpoint     127.0.0.1:6171  (POD_IP and PADDLE_PORT)\n"},
+    /* a port that is not the server's */
+    {"PADDLE_PSERVERS_IP_PORT_LIST=10.0.0.1:6170,10.0.0.2:6170;"
+     "PADDLE_PORT=6171;TRAINING_ROLE=PSERVER;PADDLE_TRAINERS_NUM=2;"
+     "POD_IP=10.0.0.1",
+     "role         PSERVER  (TRAINING_ROLE)\n"
+     "mode         pserver\n"
+     "trainer_id   0  (default)\n"
+     "trainers     2  (PADDLE_TRAINERS_NUM)\n"
+     "servers      10.0.0.1:6170  (PADDLE_PSERVERS_IP_PORT_LIST)\n"
+     "             10.0.0.2:6170\n"
+     "endpoint     10.0.0.1:6170  (POD_IP)\n"
+     "note: PADDLE_PORT is 6171, but this server is 10.0.0.1:6170\n"},
+    {"PADDLE_TRAINER_ENDPOINTS=10.0.0.1:6170,10.0.0.2:6170;PADDLE_PORT=6171;"
+     "PADDLE_TRAINER_ID=0;POD_IP=10.0.0.1",
+     "role         TRAINER  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "mode         collective\n"
+     "trainer_id   0  (PADDLE_TRAINER_ID)\n"
+     "trainers     2  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "peers        10.0.0.1:6170  (PADDLE_TRAINER_ENDPOINTS)\n"
+     "             10.0.0.2:6170\n"
+     "endpoint     10.0.0.1:6170  (POD_IP)\n"
+     "note: PADDLE_PORT is 6171, but this trainer is 10.0.0.1:6170\n"},
     /* paddle.v2 */
     {"PADDLE_INIT_PORT=7164;PADDLE_INIT_NUM_GRADIENT_SERVERS=1;"
      "PADDLE_INIT_TRAINER_ID=0;PADDLE_INIT_PSERVERS=127.0.0.1",
@@ -451,6 +473,15 @@ static const struct {
     {"PADDLE_TRAINING_ROLE=PSERVER;PADDLE_PSERVER_IPS=a,b;"
      "PADDLE_CURRENT_IP=c;PADDLE_PSERVER_PORT=1",
      "PADDLE_CURRENT_IP is \"c\", which is not one of a:1, b:1"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1,a:2;POD_IP=a;PADDLE_PORT=3",
+     "POD_IP is \"a\" and PADDLE_PORT is 3, but a:3 is not one of a:1, a:2"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PADDLE_PSERVER_IPS=a,a;"
+     "PADDLE_PSERVER_PORT=1,2;PADDLE_CURRENT_IP=a",
+     "PADDLE_CURRENT_IP is \"a\", the host of more than one of a:1, a:2; set "
+     "PADDLE_CURRENT_ENDPOINT"},
+    {"PADDLE_TRAINING_ROLE=PSERVER;PSERVERS=a:1,a:2;POD_IP=a",
+     "POD_IP is \"a\", the host of more than one of a:1, a:2; set "
+     "PADDLE_CURRENT_ENDPOINT"},
     {SEED2 ";PADDLE_TRAINER_ID=2;PADDLE_TRAINING_ROLE=TRAINER",
      "PADDLE_TRAINER_ID is 2, but PADDLE_TRAINERS is 2: ids go from 0 to 1"},
     {"PADDLE_TRAINER_ID=one", "PADDLE_TRAINER_ID is \"one\", expected a whole "

@@ -323,6 +323,18 @@ static char **take_words(agent *a, char **at, int64_t n)
     return words;
 }
 
+/* The process is started again, and continues its log. What it has left is
+ * ended first. That may take so long that the launcher is told at once that
+ * this host lives: it may start many processes again. The body of the notice
+ * that is being handled is gone then. */
+static void clear_process(agent *a, fl_proc *p)
+{
+    p->restarts++;
+    fl_proc_clear_group(&a->l, p);
+    fl_channel_text(&a->channel, "alive", 0, "");
+    (void)!fl_channel_move(&a->channel, 0); /* serve() sees its end, too */
+}
+
 static fl_err on_start(agent *a, const fl_notice *r)
 {
     char kind[16];
@@ -336,8 +348,8 @@ static fl_err on_start(agent *a, const fl_notice *r)
     FL_TRY(fl_disk_real()->mkdirs(fl_disk_real(), "log"));
     FL_TRY(claim_logs(a));
     const bool server = !strcmp(kind, "server");
-    if (p) /* it is started again and continues its log */
-        a->l.restarts++;
+    if (p)
+        clear_process(a, p);
     else
         fl_push(&a->l.procs,
                 ((fl_proc){.id = (int)r->number,
@@ -347,6 +359,7 @@ static fl_err on_start(agent *a, const fl_notice *r)
     *p = (fl_proc){.id = p->id,
                    .server = server,
                    .log = p->log,
+                   .restarts = p->restarts,
                    .shown = p->shown,
                    .progress = p->progress,
                    .ended = true};

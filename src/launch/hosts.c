@@ -37,6 +37,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 enum {
     MOST_HOSTS = 1000,
@@ -45,7 +46,7 @@ enum {
     BEAT = 2,     /* s between two heartbeats */
     SILENCE = 15, /* s without a heartbeat after which the host is lost */
     REJOIN = 60,  /* s that a lost host may take to come back */
-    RECALL = 2,   /* s between two attempts to reach a lost host */
+    RECALL = 2,   /* s between two attempts to reach a lost host, at most */
     END = 8,      /* s for agents to end their processes and themselves */
     SLICE = 20,   /* ms */
     SAID = 2000,  /* bytes of the output of ssh that are kept */
@@ -125,6 +126,31 @@ static fl_err add_host(fl_launch *l, const char *name)
     return FL_OK;
 }
 
+/* Split --ssh as a shell does: what is in quotes is one word. */
+static fl_err split_start(fl_launch *l)
+{
+    const fl_launch_opts *o = l->opts;
+    const char *start = o->ssh ? o->ssh : o->slurm ? "srun" : "ssh";
+    wordexp_t words = {0};
+    const int failed = wordexp(start, &words, WRDE_NOCMD);
+    if (failed == WRDE_NOSPACE)
+        return fl_fail(FL_ENOMEM, "launch: no memory for --ssh");
+    if (failed || !words.we_wordc) {
+        if (!failed)
+            wordfree(&words);
+        return fl_fail(FL_EINVAL,
+                       "launch: --ssh is \"%s\", expected a command and its "
+                       "flags, with quotes as in a shell: \"ssh -i 'my key'\"",
+                       start);
+    }
+    l->start = fl_arena_alloc(l->arena, (words.we_wordc + 1) * sizeof(char *));
+    for (size_t i = 0; i < words.we_wordc; i++)
+        l->start[i] = fl_arena_strdup(l->arena, words.we_wordv[i]);
+    l->start[words.we_wordc] = NULL;
+    wordfree(&words);
+    return FL_OK;
+}
+
 fl_err fl_hosts_find(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
@@ -146,7 +172,7 @@ fl_err fl_hosts_find(fl_launch *l)
         return fl_fail(FL_EINVAL, "launch: --hosts \"%s\" names no host",
                        o->hosts);
     l->nodes = (int)l->hosts.n;
-    return FL_OK;
+    return split_start(l);
 }
 
 /* The texts of a list of Python, with commas between them. Comments and texts
@@ -321,12 +347,7 @@ static const char *way_to(fl_launch *l, const fl_host *h)
 char **fl_host_command(fl_launch *l, const fl_host *h)
 {
     word_list words = {0};
-    const char *start = l->opts->ssh     ? l->opts->ssh
-                        : l->opts->slurm ? "srun"
-                                         : "ssh";
-    char *rest = fl_arena_strdup(l->arena, start);
-    for (char *word; (word = strtok_r(rest, " ", &rest));)
-        fl_push(&words, word);
+    add_words(&words, (const char *const *)l->start);
     if (l->opts->slurm)
         add_srun(l, h, &words);
     else
@@ -453,11 +474,12 @@ static void lose_processes(fl_launch *l, fl_host *h)
     }
 }
 
-/* Seconds that a lost host may take to come back. */
-static int rejoin_limit(void)
+/* ns that a lost host may take to come back. */
+static int64_t rejoin_limit(void)
 {
-    const char *set = fl_flag_text("FLUID_REJOIN");
-    return set ? atoi(set) : REJOIN;
+    fl_job job = {0};
+    (void)!fl_job_limits(&job); /* the launcher has checked them */
+    return job.rejoin < 0 ? 0 : job.rejoin ? job.rejoin : REJOIN * FL_SEC;
 }
 
 /* Time without a heartbeat, in ns, after which a host that prepares its
@@ -467,9 +489,16 @@ static int64_t prepare_limit(const fl_host *h)
 {
     fl_job job = {0};
     if (h->lost_at)
-        return rejoin_limit() * FL_SEC;
+        return rejoin_limit();
     (void)!fl_job_limits(&job); /* the launcher has checked them */
     return fl_job_defaults(job).start;
+}
+
+/* ns until a lost host is called (again): at least once within its limit. */
+static int64_t recall_pause(void)
+{
+    const int64_t half = rejoin_limit() / 2;
+    return half < RECALL * FL_SEC ? half : RECALL * FL_SEC;
 }
 
 static bool may_rejoin(const fl_launch *l)
@@ -484,8 +513,8 @@ static void lose_host(fl_launch *l, fl_host *h)
     fprintf(stderr, "launch: host %s is lost: %s", h->name, h->why);
     if (may_rejoin(l)) {
         h->lost_at = now_ns();
-        fprintf(stderr, "; the launcher tries to reach it for %d s",
-                rejoin_limit());
+        fprintf(stderr, "; the launcher tries to reach it for %g s",
+                (double)rejoin_limit() / (double)FL_SEC);
     }
     fputc('\n', stderr);
     lose_processes(l, h);
@@ -498,7 +527,7 @@ static void give_up(fl_launch *l, fl_host *h, const char *why)
         lose_host(l, h);
     else
         h->state = h->lost_at ? FL_HOST_LOST : FL_HOST_REFUSED;
-    h->call_at = now_ns() + RECALL * FL_SEC;
+    h->call_at = now_ns() + recall_pause();
     end_channel(h);
 }
 
@@ -764,7 +793,7 @@ static void take_notices(fl_launch *l, fl_host *h)
 static void call_again(fl_launch *l, fl_host *h)
 {
     const int64_t now = now_ns();
-    if (now > h->lost_at + rejoin_limit() * FL_SEC || !may_rejoin(l)) {
+    if (now > h->lost_at + rejoin_limit() || !may_rejoin(l)) {
         fprintf(stderr, "launch: host %s has not come back: %s\n", h->name,
                 h->why);
         h->lost_at = 0;

@@ -55,6 +55,8 @@ static fl_err check_host_flags(const fl_launch_opts *o)
     const char *flag = o->package          ? "job_dispatch_package"
                        : o->workspace      ? "job_workspace"
                        : o->workspace_root ? "job_root"
+                       : o->ssh            ? "ssh"
+                       : o->remote_paddle  ? "remote_paddle"
                                            : NULL;
     if (!flag || o->hosts || o->slurm)
         return FL_OK;
@@ -80,6 +82,11 @@ static fl_err check_opts(const fl_launch_opts *o)
                        "launch: %d ranks were asked for, expected at least "
                        "one; see --worker_num",
                        o->trainers);
+    if (o->gpus && *o->gpus && !o->collective)
+        return fl_fail(FL_EINVAL,
+                       "launch: --selected_gpus is only for --mode collective, "
+                       "where it says how many trainers start; with servers, "
+                       "say --worker_num");
     if (o->max_restarts < 0)
         return fl_fail(FL_EINVAL,
                        "launch: --max_restarts is %d, expected 0 or more",
@@ -371,16 +378,6 @@ static sigset_t our_signals(void)
 
 /* --- restarts --- */
 
-/* End what is left in the group of a process before it is started again. */
-static void clear_group(fl_launch *l, const fl_proc *p)
-{
-    for (int ms = 0; p->pid && !p->empty && ms < 1000 * GRACE; ms += 10) {
-        kill(-p->pid, SIGKILL);
-        usleep(10000);
-        fl_proc_reap(l);
-    }
-}
-
 const char *fl_launch_level(const fl_launch *l)
 {
     const char *set = fl_flag_text("FLUID_DURABILITY");
@@ -466,7 +463,7 @@ static fl_err start_again(fl_launch *l, fl_proc *p)
         return FL_OK;
     }
     if (!p->host)
-        clear_group(l, p);
+        fl_proc_clear_group(l, p);
     p->before.code = p->code;
     p->before.signal = p->signal;
     p->before.reached = p->reached;
@@ -598,7 +595,7 @@ static fl_err restart(fl_launch *l, bool *again)
     if (!*again)
         return FL_OK;
     for (int64_t i = 0; i < l->procs.n; i++)
-        clear_group(l, &l->procs.at[i]);
+        fl_proc_clear_group(l, &l->procs.at[i]);
     l->restarts++;
     fprintf(stderr,
             "launch: restart %d of %d: all ranks start again; a script with a "
@@ -698,7 +695,7 @@ fl_err fl_launch_job(const fl_launch_opts *opts, int *code)
     fl_launch_opts o = *opts;
     if (!o.log_dir)
         o.log_dir = "logs";
-    if (o.gpus && *o.gpus)
+    if (o.collective && o.gpus && *o.gpus)
         o.trainers = count_gpus(o.gpus);
     char own[FL_LAUNCH_ADDRESS];
     if (!o.node_ip && o.mpi)

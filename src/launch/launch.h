@@ -127,6 +127,7 @@ typedef struct fl_launch {
     FL_VEC(fl_host)
     hosts;                  /* reached by ssh or srun; none: all is
                                here */
+    char **start;           /* words of --ssh; NULL ends them */
     bool passive;           /* another task of Slurm is the launcher */
     const char *stamp;      /* when it began: 20180102030405 */
     const char *old_logs;   /* folder of the logs of the last run, or
@@ -182,6 +183,9 @@ void fl_guard_end(fl_launch *l); /* returns when it is done */
 fl_err fl_proc_start(fl_launch *l, fl_proc *p) FL_MUST_CHECK;
 void fl_proc_reap(fl_launch *l);             /* whoever has ended */
 void fl_proc_signal(fl_proc *p, int signal); /* to its whole group */
+/* End what a process that has ended has left in its group. To be called before
+ * it is started again. Blocks: a few seconds at most. */
+void fl_proc_clear_group(const fl_launch *l, fl_proc *p);
 
 /* The address at which other hosts reach this one: the first that is no
  * loopback address. */
@@ -231,8 +235,8 @@ void fl_host_signal(const fl_proc *p, int signal);
  * first that failed. */
 void fl_proc_note_end(fl_launch *l, fl_proc *p, int code, int signal,
                       int reached);
-/* Whether a trainer has failed after it had completed: its job is whole, but
- * the rest of its script was not run. */
+/* Whether a trainer has failed after it had completed, or a server after its
+ * job had ended: the job is whole, but the rest of the script was not run. */
 bool fl_proc_has_completed(const fl_proc *p);
 /* Whether a process has failed only because the job has ended, or another rank
  * has. */

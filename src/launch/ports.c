@@ -87,7 +87,8 @@ static int hold_named(const char *host, int port)
     const int64_t until = fl_clock_now(clock) + ENDING;
     int fd = hold(host, port);
     for (bool told = false;
-         fd < 0 && errno == EADDRINUSE && fl_clock_now(clock) < until;
+         fd < 0 && errno == EADDRINUSE && fl_clock_now(clock) < until &&
+         !fl_launch_is_asked();
          told = true) {
         if (!told)
             fprintf(stderr,
@@ -155,6 +156,11 @@ static fl_err take_port(fl_launch *l, const char *host, int port)
                            endpoint);
     if (l->nodes == 1 || !strcmp(host, l->opts->node_ip)) {
         fd = hold_named(host, port);
+        if (fd < 0 && fl_launch_is_asked())
+            return fl_fail(FL_EINTR,
+                           "launch: interrupted while it waited for port %d on "
+                           "%s; nothing was started",
+                           port, host);
         if (fd < 0)
             return cannot_hold(l, host, port);
     }

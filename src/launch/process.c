@@ -22,6 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum {
+    CLEAR_MS = 5000 /* for what is left of a process to end */
+};
+
 /* The guard reads lines: "+N" adds a process group, "-N" removes one that is
  * empty, because its number may be reused, and "done" ends the list. If the
  * input ends without "done", the launcher was killed. The guard searches for
@@ -253,6 +257,17 @@ static void forget_empty_group(const fl_launch *l, fl_proc *p)
         return;
     p->empty = true;
     tell_guard(l, "-", (int)p->pid);
+}
+
+/* The ends of other processes are not taken note of here: the caller has
+ * perhaps looked at them already. */
+void fl_proc_clear_group(const fl_launch *l, fl_proc *p)
+{
+    for (int ms = 0; p->pid && !p->empty && ms < CLEAR_MS; ms += 10) {
+        kill(-p->pid, SIGKILL);
+        usleep(10000);
+        forget_empty_group(l, p);
+    }
 }
 
 /* Whether the process was told to end. A rank that leaves may fail others in

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_NAME "resume"
@@ -222,11 +223,13 @@ fl_err fl_launch_resume(const char *dir)
     int64_t last, whole;
     fl_str text = {0};
     fl_launched launched = {0};
-    if (access(dir, F_OK))
-        return fl_fail(FL_ENOENT,
+    struct stat st;
+    const bool missing = stat(dir, &st);
+    if (missing || !S_ISDIR(st.st_mode))
+        return fl_fail(missing ? FL_ENOENT : FL_EINVAL,
                        "folder %s: %s; name the folder of the job's snapshots "
                        "(its FLUID_SNAPSHOT_DIR)",
-                       dir, strerror(errno));
+                       dir, strerror(missing ? errno : ENOTDIR));
     FL_TRY(fl_snapshot_find(disk, dir, &last, &whole));
     if (!whole)
         return fl_fail(FL_ENOENT,

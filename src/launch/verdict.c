@@ -203,17 +203,22 @@ static void show_reason(const fl_launch *l, const fl_proc *p)
 {
     char buf[LAST_BYTES + 1], name[32], end[64];
     const size_t n = read_tail(p->log, buf);
-    const bool silent = p->stopped && l->named_by >= 0 && !find_trace(buf);
+    const bool trace = find_trace(buf);
+    const bool silent = p->stopped && l->named_by >= 0 && !trace;
     const char *why = p->lost  ? p->host->why
                       : silent ? find_own_line(&l->procs.at[l->named_by], buf)
                       : (p->signal && !p->stopped) || !n ? fl_proc_how(p, end)
                                                          : find_reason(buf, n);
     fputs("launch: reason: ", stderr);
-    if (fl_starts_with(why, "paddle: ")) /* it names the process */
-        why += strlen("paddle: ");
-    else
+    const bool named = fl_starts_with(why, "paddle: "); /* the process */
+    if (!named)
         fprintf(stderr, "%s: ", fl_proc_name(p, name));
-    show_text(why);
+    /* sys.exit("text") ends with code 1, and its text is the last line. With
+     * another code the last line need not be about an error. */
+    if (!named && n && !trace && !p->lost && !p->stopped && !p->signal &&
+        p->code > 1)
+        fprintf(stderr, "%s; the last line of its log: ", fl_proc_how(p, end));
+    show_text(why + (named ? strlen("paddle: ") : 0));
 }
 
 /* Say so if the disk is full, since then the logs may lack the reason. */
@@ -286,7 +291,12 @@ void fl_launch_verdict(const fl_launch *l)
             fl_proc_name(p, name),
             p->stopped ? "it did not end and was stopped, " : "",
             fl_proc_how(p, end), (double)p->lived / s);
-    if (fl_proc_has_completed(p))
+    if (fl_proc_has_completed(p) && p->server)
+        fputs("its job had ended, so the parameters are whole; but its script "
+              "may not have run\nto its end: do by hand what the script does "
+              "when a server has served\n",
+              stderr);
+    else if (fl_proc_has_completed(p))
         fputs("it had completed, so the parameters of the job are whole; but "
               "its script may not\nhave run to its end: do by hand what the "
               "script does after exe.close() or\nfleet.stop_worker()\n",

@@ -141,6 +141,17 @@ def test_env_shows_settings_that_are_set():
     ("launch --job_dispatch_package . true",
      "launch: --job_dispatch_package is only for jobs on other hosts: name "
      "them with --hosts or --hostfile, or use --slurm"),
+    ("launch --ssh myssh true",
+     "launch: --ssh is only for jobs on other hosts: name them with --hosts or "
+     "--hostfile, or use --slurm"),
+    ("launch --hosts a --ssh it's true",
+     'launch: --ssh is "it\'s", expected a command and its flags, with quotes '
+     'as in a shell: "ssh -i \'my key\'"'),
+    ("launch --selected_gpus 0,1 true",
+     "launch: --selected_gpus is only for --mode collective, where it says how "
+     "many trainers start; with servers, say --worker_num"),
+    ("resume x.py", "resume: folder x.py: Not a directory; name the folder of "
+     "the job's snapshots (its FLUID_SNAPSHOT_DIR)"),
     ("env --role WORKER",
      'env: argument role is "WORKER", expected TRAINER or PSERVER'),
 ])
@@ -149,6 +160,42 @@ def test_a_wrong_value_gets_a_sentence_that_helps(tmp_path, monkeypatch, words,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.py").write_text("")
     assert paddle(*words.split()) == (1, "", "paddle: %s\n" % sentence)
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ("--hosts a,b --hostfile hosts", "--hosts and --hostfile both name the "
+     "hosts; leave out one of the two"),
+    ("--mode collective --server_num 1",
+     "--mode collective has no servers; leave out --server_num"),
+    ("--mode collective --selected_gpus 0,1 --nproc_per_node 3",
+     "--selected_gpus names 2 trainers, but --worker_num is 3; leave out one "
+     "of the two"),
+    ("--mode collective --endpoints a:1,b:1 --trainer_num 3",
+     "--endpoints names 2 trainers, but --worker_num is 3; leave out one of "
+     "the two"),
+    ("--mode collective --endpoints a:1,b:1 --selected_gpus 0,1,2",
+     "--selected_gpus names 3 trainers, but --endpoints names 2; leave out one "
+     "of the two"),
+    ("--endpoints a:1 --server_num 2", "--endpoints names 1 server, but "
+     "--server_num is 2; leave out one of the two"),
+    ("--servers=a:1,b:1,c:1 --server_num=2", "--endpoints names 3 servers, but "
+     "--server_num is 2; leave out one of the two"),
+])
+def test_launch_refuses_flags_of_which_one_has_no_effect(words, sentence):
+    assert paddle("launch", *words.split(), "true") == (
+        2, "", "paddle: launch: %s\n" % sentence)
+
+
+def test_launch_takes_flags_that_agree():
+    code, _, err = paddle("launch", "--dry_run", "--mode", "collective",
+                          "--selected_gpus", "3,5", "--worker_num", "2", "true")
+    assert code == 0 and "FLAGS_selected_gpus=5" in err
+
+
+def test_the_command_of_ssh_may_have_quotes():
+    code, _, err = paddle("launch", "--dry_run", "--hosts", "a", "--ssh",
+                          "ssh -i 'my key' -oUser=\"a b\"", "true")
+    assert code == 0 and "    ssh -i 'my key' '-oUser=a b' -T " in err
 
 
 def test_launch_refuses_a_number_of_processes_that_is_a_slip():

@@ -151,7 +151,7 @@ def test_the_verdict_fits_on_a_screen(tmp_path):
         + SERVERS_ENDED % 2 + 'printf "a bar\\r%9999d\\n" $(seq 30); exit 3')
     verdict = err[err.index("failed first"):].splitlines()
     assert code == 3 and len(verdict) <= 35
-    assert max(map(len, verdict)) < 520
+    assert max(map(len, verdict)) < 560
     assert "  7 more did not end well" in verdict
     assert "  2 ended well" in verdict
 
@@ -261,6 +261,102 @@ def test_children_of_children_end(tmp_path, child):
     run(tmp_path, "--server_num 1 --worker_num 1", child + " & true")
 
 
+def test_children_end_before_an_agent_starts_their_process_again(tmp_path):
+    """As on the launcher's own host."""
+    agent = subprocess.Popen(["paddle", "agent"], cwd=tmp_path,
+                             env=dict(os.environ, **{MARK: str(tmp_path)}),
+                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    def start_one():
+        for kind, body in [
+                ("workspace", str(tmp_path)),
+                ("env", "PATH=" + os.environ["PATH"]), ("arg", "sh"),
+                ("arg", "-c"),
+                ("arg", "sleep 600 & echo $$ $! >>pids; wait"),
+                ("start", "trainer 0")]:
+            agent.stdin.write(b"%s 0 %d\n%s\n" % (
+                kind.encode(), len(body), body.encode()))
+        agent.stdin.flush()
+
+    def pids():
+        try:
+            return [line.split() for line in open(tmp_path / "pids")]
+        except FileNotFoundError:
+            return []
+
+    def is_running(pid):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                return f.read().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    start_one()
+    until(lambda: len(pids()) == 1)
+    leader, child = pids()[0]
+    os.kill(int(leader), signal.SIGKILL)
+    until(lambda: not is_running(leader))
+    time.sleep(0.3)  # the agent notices
+    assert is_running(child)
+    start_one()
+    until(lambda: len(pids()) == 2)
+    assert not is_running(child)
+    agent.stdin.close()
+    agent.wait()
+    until(lambda: not living(tmp_path))
+
+
+def test_an_agent_counts_the_restarts_of_each_process(tmp_path):
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nexec paddle agent\n")
+    ssh.chmod(0o755)
+    code, _, err = run(
+        tmp_path, "--hosts 127.0.0.1 --server_num 1 --worker_num 2 "
+        "--max_restarts 1 --ssh %s" % ssh,
+        'until [ "$TRAINING_ROLE" = TRAINER ] || [ -e end0 -a -e end1 ]; do '
+        'sleep 0.1; done; [ "$TRAINING_ROLE" = TRAINER ] || exit 0; '
+        '[ "$FLUID_RESTARTS" ] || exit 1; touch end$PADDLE_TRAINER_ID')
+    assert code == 0, err
+    for i in range(2):
+        assert "[trainer %d] launch: restart 1\n" % i in err
+    assert "launch: restart 2" not in err
+
+
+def test_a_server_may_be_killed_while_a_trainer_is_started_again(tmp_path):
+    """A child of the trainer stays a zombie, which takes the launcher 5 s."""
+    (tmp_path / "job.py").write_text(
+        "import os, sys, time\n"
+        "if os.environ['TRAINING_ROLE'] == 'PSERVER':\n"
+        "    if not os.path.exists('server'):\n"
+        "        open('server', 'w').write(str(os.getpid()))\n"
+        "        time.sleep(600)\n"
+        "elif not os.path.exists('trainer'):\n"
+        "    open('trainer', 'w')\n"
+        "    group = os.getpgrp()\n"
+        "    r, w = os.pipe()\n"
+        "    if not os.fork():\n"
+        "        os.setpgid(0, 0)\n"
+        "        if not os.fork():\n"
+        "            os.setpgid(0, group)\n"
+        "            os.write(w, b'x')\n"
+        "            os._exit(0)\n"
+        "        time.sleep(600)\n"
+        "    os.read(r, 1)\n"
+        "    os.kill(os.getpid(), 9)\n")
+    p = start(tmp_path, "--server_num 1 --worker_num 1 --durability process",
+              "exec python3 job.py")
+    server = tmp_path / "server"
+    until(lambda: server.exists() and server.read_text())
+    for line in p.stderr:
+        if "it is started again in 1 s" in line:
+            break
+    time.sleep(2)
+    os.kill(int(server.read_text()), signal.SIGKILL)
+    _, err = p.communicate(timeout=LIMIT)
+    assert p.returncode == 0 and "launch: server 0 ended after" in err
+    until(lambda: not living(tmp_path))
+
+
 def test_nobody_has_to_listen(tmp_path):
     p = subprocess.run(
         ["sh", "-c", "paddle launch --worker_num 1 sh -c 'echo up; "
@@ -316,6 +412,21 @@ def test_a_taken_port_is_named(tmp_path):
                      r"\(.*python.*\); choose others with --start_port"
                      % (port, os.getpid()), err)
     assert "launch: port %d on 127.0.0.1 is taken; waiting up to" % port in err
+
+
+def test_ctrl_c_ends_the_wait_for_a_port(tmp_path):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        p = start(tmp_path, "--worker_num 1 --endpoints 127.0.0.1:%d" % port,
+                  "true")
+        assert "waiting up to 3 s" in p.stderr.readline()
+        p.send_signal(signal.SIGINT)
+        code, err = end(p)
+    assert code == 1 and err == (
+        "paddle: launch: interrupted while it waited for port %d on 127.0.0.1; "
+        "nothing was started\n" % port)
 
 
 @pytest.mark.parametrize("flags, sentence", [
@@ -494,6 +605,33 @@ def test_the_wait_for_a_host_that_prepares_names_its_limit(tmp_path):
                      r"\), \d+ s", line), line
 
 
+@pytest.mark.parametrize("limit, shown, end_of_it", [
+    ("60.5", "60.5", "is back"), ("1e12", "1.07374e+09", "is back"),
+    ("1e-9", "1e-09", "has not come back")])
+def test_the_limit_of_a_lost_host_is_a_number_of_any_size(tmp_path, limit,
+                                                          shown, end_of_it):
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho $$ >agent\nexec paddle agent\n")
+    ssh.chmod(0o755)
+    launcher = start(
+        tmp_path, "--hosts 127.0.0.1 --server_num 1 --worker_num 1 --ssh %s"
+        % ssh, "echo up; exec sleep 600", FLUID_REJOIN=limit)
+    for _ in range(2):
+        while not launcher.stderr.readline().endswith("] up\n"):
+            pass
+    os.kill(int((tmp_path / "agent").read_text()), signal.SIGKILL)
+    line = launcher.stderr.readline()
+    while "is lost" not in line:
+        line = launcher.stderr.readline()
+    assert line.endswith("; the launcher tries to reach it for %s s\n" % shown)
+    while "launch: host 127.0.0.1 " not in (line := launcher.stderr.readline()):
+        pass
+    assert end_of_it in line
+    launcher.send_signal(signal.SIGTERM)
+    end(launcher)
+    until(lambda: not living(tmp_path))
+
+
 def test_a_folder_that_cannot_be_written_names_the_flag(tmp_path):
     code, _, err = run(tmp_path, "--log_dir /proc/logs", "true")
     assert code == 1
@@ -664,6 +802,15 @@ def test_a_trainer_whose_job_has_ended_is_not_started_again(tmp_path):
     assert code == 1 and "it is started again" not in err
     for i in range(2):
         assert log(tmp_path, "workerlog.%d" % i) == "life\n"
+
+
+def test_an_exit_code_without_an_exception_is_the_reason(tmp_path):
+    """The last line of the log may be of the training."""
+    _, _, err = run(tmp_path, JOB + "--max_restarts 0",
+                    'test "$PADDLE_TRAINER_ID" = 1 || exit 0; '
+                    'echo "step 5 0.4"; exit 3')
+    assert err.endswith("launch: reason: trainer 1: exit code 3; the last "
+                        "line of its log: step 5 0.4\n")
 
 
 def test_a_cause_that_stands_still_is_named(tmp_path):
@@ -851,6 +998,23 @@ def test_the_python_launcher_does_the_same(tmp_path):
     assert done.returncode == 6 and "rank 1 failed first" in done.stderr
     assert (tmp_path / "l" / "workerlog.0").read_text() == "4 ['--flag']\n"
     assert (tmp_path / "l" / "workerlog.1").read_text() == "7 ['--flag']\n"
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ("launch --selected_gpus=4,7 --nproc_per_node 3",
+     "--selected_gpus names 2, but --nproc_per_node is 3; leave out one of the "
+     "two"),
+    ("launch_ps --endpoints=a:1,b:1,c:1 --server_num 2",
+     "--endpoints names 3, but --server_num is 2; leave out one of the two"),
+])
+def test_the_python_launchers_refuse_flags_that_disagree(tmp_path, words,
+                                                         sentence):
+    (tmp_path / "x.py").write_text("")
+    module, *flags = words.split()
+    done = subprocess.run(
+        [sys.executable, "-m", "paddle.distributed." + module, *flags, "x.py"],
+        cwd=tmp_path, text=True, capture_output=True, timeout=LIMIT)
+    assert done.returncode == 2 and sentence in done.stderr
 
 
 TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)),

@@ -51,11 +51,11 @@ class Launch:
         env = {k: v for k, v in {**os.environ, **env}.items()
                if not FOREIGN.match(k) or k in env}
         self.hosts = hosts
-        where = ",".join(hosts.address(i) for i in range(3))
+        where = [] if "--hostfile" in words else [
+            "--hosts", ",".join(hosts.address(i) for i in range(3))]
         self.process = Process("launch", [
             *hosts.start_words(3), PADDLE, "launch", "--ssh",
-            "ssh -F " + hosts.config, "--hosts", where, *words],
-            str(folder), env)
+            "ssh -F " + hosts.config, *where, *words], str(folder), env)
 
     def __enter__(self):
         return self

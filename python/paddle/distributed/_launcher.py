@@ -34,6 +34,15 @@ def parse(made, argv):
     return args
 
 
+def number(made, name, value, of_list, words):
+    """The value of a flag, 2 by default; it may not contradict a list."""
+    n = len(words.replace(",", " ").split())
+    if n and value not in (None, n):
+        made.error("--%s names %d, but --%s is %d; leave out one of the two"
+                   % (of_list, n, name, value))
+    return 2 if value is None else value
+
+
 def run(args, servers, trainers, **options):
     """Run the job; the exit code, or a sentence."""
     if args.max_restarts is not None:

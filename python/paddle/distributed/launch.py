@@ -16,7 +16,7 @@ def parse_args(argv=None):
         "workerlog.N", "all ranks are started again after a failure "
         "(default 0)")
     add = parser.add_argument
-    add("--nproc_per_node", type=int, default=2, metavar="N",
+    add("--nproc_per_node", type=int, metavar="N",
         help="number of ranks on each host (default 2)")
     add("--selected_gpus", default="", metavar="N,..",
         help="a rank for each of these numbers, in place of --nproc_per_node; "
@@ -26,7 +26,11 @@ def parse_args(argv=None):
         "ports after it (default: 6170, or the next free ports)")
     add("--use_paddlecloud", action="store_true",
         help="accepted for old scripts")
-    return _launcher.parse(parser, argv)
+    args = _launcher.parse(parser, argv)
+    args.nproc_per_node = _launcher.number(
+        parser, "nproc_per_node", args.nproc_per_node, "selected_gpus",
+        args.selected_gpus)
+    return args
 
 
 def launch():

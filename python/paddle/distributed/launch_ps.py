@@ -20,7 +20,7 @@ def parse_args(argv=None):
     add = parser.add_argument
     add("--worker_num", type=int, default=2, metavar="N",
         help="number of trainers on each host (default 2)")
-    add("--server_num", type=int, default=2, metavar="N",
+    add("--server_num", type=int, metavar="N",
         help="number of servers on each host (default 2)")
     add("--endpoints", default="", metavar="HOST:PORT,..",
         help="all servers of the job, in place of --server_num")
@@ -30,7 +30,11 @@ def parse_args(argv=None):
     add("--durability", metavar="LEVEL",
         help="what of servers outlives their processes: memory, process or "
         "auto (default: FLUID_DURABILITY, or else auto)")
-    return _launcher.parse(parser, argv)
+    args = _launcher.parse(parser, argv)
+    args.server_num = _launcher.number(
+        parser, "server_num", args.server_num, "endpoints",
+        "" if args.cluster_node_ips else args.endpoints)
+    return args
 
 
 def launch():
