@@ -89,7 +89,7 @@ def train(folder):
     feeds, predict, loss, auc = network()
     optimizer = fluid.optimizer.Adagrad(0.05)
     files, _ = parts(folder)
-    if "TRAINING_ROLE" not in os.environ:
+    if not {"TRAINING_ROLE", "PADDLE_TRAINING_ROLE"} & set(os.environ):
         optimizer.minimize(loss)
         return run(fluid.default_startup_program(), feeds, predict, loss, auc,
                    files, folder, True)

@@ -25,6 +25,8 @@ ABSENT = (
      "or paddle.v2", "trainer trainer_config_helpers proto utils"),
     ("paddle.v2", NEVER, "there is no master process; give each trainer files "
      "of its own", "master"),
+    ("paddle.v2", NEVER, "its place since Fluid 0.12 is paddle.fluid",
+     "fluid"),
     ("paddle.v2.layer", LATER, "loops and recurrent networks",
      "lstmemory grumemory recurrent recurrent_group memory beam_search "
      "get_output lstm_step gru_step gru_step_naive StaticInput StaticInputV2 "
@@ -83,6 +85,11 @@ ABSENT = (
      "use fleet of .distribute_transpiler", "pslib"),
     ("paddle.fluid.io", LATER, "names of Fluid 1.6 and after",
      "DataLoader save load load_program_state set_program_state"),
+    ("paddle.fluid.io", NEVER, "use paddle.batch and paddle.reader",
+     "batch buffered cache chain compose firstn map_readers "
+     "multiprocess_reader shuffle xmap_readers"),
+    ("paddle.fluid.layers", LATER, "names of Fluid 1.6 and after",
+     "mse_loss filter_by_instag"),
     ("paddle.fluid.layers", LATER, "loops and recurrent networks",
      "While IfElse ConditionalBlock DynamicRNN StaticRNN array_write "
      "array_read array_length create_array lod_rank_table max_sequence_len "

@@ -47,3 +47,13 @@ def test_a_job_learns(folder, tmp_path, servers, trainers):
     # Trainers do not wait for each other: where the other one was late, this is
     # what half of the lines teach, 0.68.
     assert auc(folder) > 0.66
+
+
+def test_a_role_by_its_other_name_does_not_train_alone(folder):
+    p = subprocess.run(
+        [sys.executable, SCRIPT, "train", str(folder)], text=True,
+        capture_output=True, timeout=LIMIT,
+        env=dict(os.environ, PADDLE_TRAINING_ROLE="TRAINER"))
+    assert p.returncode == 1
+    assert "PADDLE_TRAINING_ROLE is TRAINER, but no servers are named" \
+        in p.stderr

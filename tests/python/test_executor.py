@@ -94,6 +94,20 @@ def test_wrong_feeds_are_named(programs, exe, feed, error, sentence):
         exe.run(feed=feed, fetch_list=[out])
 
 
+def test_a_feed_without_its_sequences_is_named(programs, exe):
+    ids = fluid.layers.data("ids", [1], lod_level=1)
+    other = fluid.layers.data("other", [1])
+    out = fluid.layers.sequence_pool(ids, "sum")
+    feed = {"other": X[:, :1], "ids": X[:, :1]}
+    with pytest.raises(core.EnforceNotMet, match=(
+            r'X has no sequences \(LoD\) .*; "ids" has lod_level=1, but is fed '
+            r'without lengths: feed fluid.create_lod_tensor\(data, lengths, '
+            r'place\)$')):
+        exe.run(feed=feed, fetch_list=[out, other])
+    feed["ids"] = fluid.create_lod_tensor(X[:, :1], [[15, 5]], None)
+    assert exe.run(feed=feed, fetch_list=[out])[0].shape == (2, 1)
+
+
 def test_a_feed_of_another_shape_runs_where_no_operator_minds(programs, exe):
     x = fluid.layers.data("x", [10, 10])
     out = fluid.layers.scale(x, 2.0)

@@ -168,9 +168,49 @@ def test_a_folder_that_cannot_be_one_is_named(line, exe, tmp_path):
     fluid.io.load_params(exe, tmp_path)
 
 
+def test_a_server_says_that_a_folder_is_not_there(line, exe, tmp_path):
+    ep = "127.0.0.1:6174"
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=ep, trainers=1)
+    served = t.get_pserver_program(ep)
+    with pytest.raises(fluid.core.EnforceNotMet,
+                       match="no/such does not exist, expected a saved folder$"):
+        fluid.io.load_persistables(exe, "/no/such", served)
+    with pytest.raises(fluid.core.EnforceNotMet,
+                       match=r"has no variable that server 0 \(.*\) keeps$"):
+        fluid.io.load_persistables(exe, str(tmp_path), served)
+
+
 def test_a_model_that_is_not_there_is_named(exe, tmp_path):
     with pytest.raises(ValueError, match="no directory named '.*nowhere'"):
         fluid.io.load_inference_model(str(tmp_path / "nowhere"), exe)
+
+
+def test_an_old_script_gets_a_program_for_tests(line, exe, programs):
+    """fluid.io.get_inference_program, of Fluid before 1.0."""
+    loss, predicted = line
+    ops = [op.type for op in fluid.io.get_inference_program(
+        predicted, programs[0]).global_block().ops]
+    assert ops == ["mul", "elementwise_add"]
+    with fluid.program_guard(programs[0].clone()):
+        test = fluid.io.get_inference_program([loss])
+    before = _fetch_var(W)
+    got, = exe.run(test, feed={"x": X, "y": X[:, :1]}, fetch_list=[loss])
+    assert got.shape == (1,) and np.array_equal(_fetch_var(W), before)
+
+
+def test_a_target_that_is_no_variable_is_named(line, programs):
+    with pytest.raises(TypeError, match="has variables and evaluators, not str"):
+        fluid.io.get_inference_program("price", programs[0])
+
+
+def test_an_evaluator_stands_for_its_states_and_metrics(programs):
+    label = fluid.layers.data("label", [1], dtype="int64")
+    guess = fluid.layers.fc(fluid.layers.data("x", [13]), 3, act="softmax")
+    judge = fluid.evaluator.Accuracy(input=guess, label=label)
+    ops = [op.type for op in fluid.io.get_inference_program(
+        judge).global_block().ops]
+    assert "accuracy" in ops and "sum" in ops
 
 
 def test_parameters_are_read_by_name(line, exe, programs):

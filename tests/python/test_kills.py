@@ -18,8 +18,8 @@ STAGED = ["stage.bytes", "stage.entry", "stage.count", "round.version",
 WINDOWS = ["owner.window", "owner.marked"]  # asynchronous only
 TABLES = ["table.row", "table.count", "table.shelf", "table.redo",
           "table.dir"]  # with a table only
-SERVER = ["image.written", "image.selected", "owner.begin", "owner.undo",
-          "owner.live", "owner.applied", "owner.next", "owner.done",
+SERVER = ["image.written", "image.selected", "owner.task", "owner.begin",
+          "owner.undo", "owner.live", "owner.applied", "owner.next", "owner.done",
           "end.over", "end.removed", *STAGED, *WINDOWS, *TABLES]
 TRAINER = ["join.granted", "step.begin", "step.push", "step.sent", "step.end"]
 GROUPS = ["join.granted", "push.sent", "push.applied", "push.commit",

@@ -167,7 +167,8 @@ def step_of(trainer):
 def stop_until_killed(job, i):
     """Stop trainer 1 again and again, each time for some steps of trainer 0,
     until server i is killed because it writes what a stopped trainer has not
-    received yet."""
+    received yet. In between it makes a step: if it hardly ran at all, its
+    connections would break."""
     server, (other, stopped) = job.server[i], job.trainer
     for _ in range(500):  # a few are enough
         if server.code() is not None:
@@ -177,6 +178,9 @@ def stop_until_killed(job, i):
         other._until(lambda: server.code() is not None or
                      step_of(other) >= enough, None, "makes no step")
         stopped.go_on()
+        made = step_of(stopped)
+        stopped._until(lambda: server.code() is not None or
+                       step_of(stopped) > made, None, "makes no step")
     server.end(code=-9)
 
 
@@ -198,6 +202,21 @@ def test_a_server_is_killed_while_it_writes_what_it_sends(tmp_path, killed):
     values = [v for held in results(tmp_path).values() for v in held.values()]
     assert sum(v.size for v in values) == 2000 * 2000
     assert {x for v in values for x in np.unique(v)} == {0.5 - 0.25 * steps}
+
+
+def test_a_loop_of_exe_run_is_told_of_a_lost_step(tmp_path):
+    """The trainer stops between its pushes to the two servers."""
+    with Cluster(tmp_path, OVERLAP, 2, 2,
+                 env={**KEPT, "FLUID_LEASE": "4"}) as job:
+        for i in range(2):
+            job.start_server(i)
+        job.start_trainer(0)
+        trainer = job.start_trainer(1, FLUID_FAILPOINT="step.push:3:stop")
+        job.server[0].says("trainer 1 .* is lost: its lease ran out")
+        trainer.go_on()
+        trainer.says("the gradients of this step may not be in the model")
+        (tmp_path / "back").touch()
+        job.finish()
 
 
 def launch(folder, servers, kill=()):
@@ -273,6 +292,8 @@ if os.environ["TRAINING_ROLE"] == "PSERVER":
     program, startup = t.get_pserver_programs(here)
     exe.run(startup)
     exe.run(program)
+    if end == "serve":
+        raise ValueError("no disk")
     sys.exit()
 try:
     exe.run(fluid.default_startup_program())
@@ -329,6 +350,16 @@ def test_a_trainer_that_fails_when_it_has_completed_is_named(tmp_path, end,
         " script may not\nhave run to its end: do by hand what the script " \
         "does after exe.close()" in done.stderr
     assert "the others:\n  2 ended well\n" in done.stderr
+
+
+def test_a_server_that_fails_when_its_job_has_ended_is_named(tmp_path):
+    done, _ = launch_leaves(tmp_path, "serve")
+    assert done.returncode == 1, done.stderr
+    assert "launch: server 0 failed first: exit code 1" in done.stderr
+    assert "its job had ended, so the parameters are whole; but its script " \
+        "may not have run\nto its end: do by hand what the script does when " \
+        "a server has served\n" in done.stderr
+    assert "exe.close()" not in done.stderr
 
 
 def test_a_trainer_that_had_completed_is_turned_away(tmp_path):

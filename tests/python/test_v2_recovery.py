@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -232,3 +233,24 @@ def test_a_state_for_other_numbers_is_refused_with_its_name(tmp_path):
             r"this server was started for 2 trainers .* trainer 0 says 1 .*"
             r"pserver-127.0.0.1:\d+; remove it with `paddle state rm",
             server.text())
+
+
+def test_a_journal_for_other_numbers_is_refused_with_its_name(tmp_path):
+    with kept(tmp_path, servers=1, trainers=1) as job:
+        job.env.update(FLUID_DURABILITY="host",
+                       FLUID_JOURNAL_DIR=str(tmp_path / "journal"))
+        server = job.server(0, FLUID_FAILPOINT="owner.applied:9")
+        trainer = job.trainer()
+        server.end(-signal.SIGKILL)
+        trainer.kill()
+        shutil.rmtree(tmp_path / "state")
+        server = job.server(trainers=2)
+        server.end(2)
+        path = re.search(
+            r"this server was started for 2 trainers .* trainer 0 says 1 .*"
+            r"\(in (\S+); remove it with `paddle state rm \1`", server.text())[1]
+        assert os.path.dirname(path) == str(tmp_path / "journal")
+        for name in os.listdir(tmp_path / "journal"):
+            subprocess.run(["paddle", "state", "rm",
+                            str(tmp_path / "journal" / name)], check=True)
+        job.server(trainers=2).says("Server listening on")

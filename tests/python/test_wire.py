@@ -174,7 +174,8 @@ def test_the_program_of_the_page_runs(server, client):
                            server.endpoints[0], digest(server)], text=True,
                           check=True, timeout=LIMIT,
                           capture_output=True).stdout
-    assert said == "w is [0.5 0.5]\nw is [0.25 0.25]\n"
+    steps, end = "w is [0.5 0.5]\nw is [0.25 0.25]\n", "every trainer is complete\n"
+    assert said in (steps, steps + end)  # it may leave before END arrives
     server.server[0].end(0)
 
 

@@ -136,7 +136,8 @@ def _fetches(fetch_list):
 
 
 def _explained(error, program, feed):
-    """The error of a run, or a clearer one if a feed has a wrong dtype."""
+    """The error of a run, or a clearer one if a feed has a wrong dtype or
+    lacks its sequences."""
     for name, value in feed.items():
         _feedable(name, value)  # raises a clearer error if the dtype is wrong
         var = program.global_block().find_var(name)
@@ -146,6 +147,12 @@ def _explained(error, program, feed):
             want = np.dtype(want).name
             return type(error)("%s; convert it: %s.astype('%s')"
                                % (error, name, want))
+        if (var and var.lod_level and "has no sequences" in str(error)
+                and not (isinstance(value, LoDTensor) and value.lod())):
+            return type(error)(
+                "%s; \"%s\" has lod_level=%d, but is fed without lengths: feed "
+                "fluid.create_lod_tensor(data, lengths, place)"
+                % (error, name, var.lod_level))
     return error
 
 

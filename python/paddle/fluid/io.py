@@ -233,6 +233,32 @@ def load_inference_model(dirname, executor, model_filename=None,
     return [program, feeds, [block.var(name) for name in fetches]]
 
 
+def get_inference_program(target_vars, main_program=None):
+    """What computes variables, as a program for tests. Fluid 1.x has
+    Program.clone(for_test=True) for it.
+
+    Args:
+        target_vars (list): variables, or evaluators of fluid.evaluator, which
+            stand for their states and metrics.
+        main_program (Program): the program; None: the default main program.
+
+    Returns:
+        A Program.
+    """
+    targets = []
+    for target in (target_vars if isinstance(target_vars, (list, tuple))
+                   else [target_vars]):
+        if isinstance(target, _fluid.Variable):
+            targets.append(target)
+        elif hasattr(target, "states") and hasattr(target, "metrics"):
+            targets += target.states + target.metrics
+        else:
+            raise TypeError("target_vars has variables and evaluators, not %s"
+                            % type(target).__name__)
+    pruned = _program(main_program)._prune(targets)
+    return pruned._inference_optimize()
+
+
 def get_parameter_value(para, executor):
     """The value of a parameter, an array."""
     assert is_parameter(para), "%s is not a parameter" % para.name

@@ -6,4 +6,8 @@
 #
 # Logs are in logs/ beside this file. Words after it are flags of paddle launch.
 cd "$(dirname "$0")" || exit
-exec paddle launch --mpi --server_num 1 --worker_num 1 "$@" train.py
+case " $* " in
+*" --mode collective "* | *" --mode=collective "*) servers= ;; # ranks have no servers
+*) servers="--server_num 1" ;;
+esac
+exec paddle launch --mpi $servers --worker_num 1 "$@" train.py
