@@ -19,6 +19,9 @@
  *     match     tags, and prefetch the rows that have the right one
  *     resolve   compare ids, and use the rows
  *
+ * A read puts off the ids whose homes are full and lack them: each costs two
+ * more waits, which last least where many of them are read together.
+ *
  * Easy to get wrong: adding a row may move others. So all rows that an update
  * writes are found or added before the first one is written. */
 #include "table/table.h"
@@ -680,27 +683,34 @@ typedef struct block {
                          NULL: there is none */
 } block;
 
-/* Some rows of a block. */
+/* Some rows that are written. */
 typedef struct group {
     int64_t n;
     const int64_t *id;
-    char *const *row; /* row of each id; NULL: it has none */
+    char *const *row;
 } group;
 
-/* A read, an update or a load of rows. */
+/* An update or a load of rows. */
 typedef struct row_task {
-    /* Called with the rows of some ids; `at` is the index of the first id. */
+    /* Called with some rows; `at` is the index of the first one. */
     void (*fn)(const struct row_task *k, int64_t at, const group *g);
     const fl_table *table;
     size_t touched;     /* fn uses so many first bytes of a row */
-    size_t from;        /* read, load: offset in a row of the value or state */
-    int state;          /* read: a state, or FL_TABLE_VALUE */
-    char *out;          /* read: [n, width] */
-    const char *in;     /* update, load: [n, ..] */
+    size_t from;        /* load: offset in a row of the value or state */
+    const char *in;     /* [n, ..] */
     size_t in_bytes;    /* load: bytes of a row of `in` */
     fl_undo *undo;      /* update: the log of the owner; NULL: none is kept */
     const fl_hyper *by; /* update: rate and other numbers of the step */
 } row_task;
+
+/* A read of rows. */
+typedef struct row_read {
+    const fl_table *table;
+    size_t touched; /* bytes of a row, from its beginning, that are used */
+    size_t from;    /* offset in a row of the value or state */
+    int state;      /* a state, or FL_TABLE_VALUE */
+    char *out;      /* [n, width] */
+} row_read;
 
 /* Prefetches have a loop of their own: the fewer instructions are between them,
  * the more of them wait for memory at the same time. */
@@ -723,27 +733,38 @@ static inline void prefetch_row(const char *row, size_t touched)
 }
 
 /* Prefetch the first row with the tag: in nearly all cases it is the id's row.
- * True: there is none, and the row may be in the next bucket. There is no
- * branch, because it could not be predicted. */
-static inline bool match_id(const fl_table *t, block *b, int64_t i,
+ * There is no branch, because it could not be predicted. */
+static inline void match_id(const fl_table *t, block *b, int64_t i,
                             size_t touched)
 {
     const uint32_t m = match_tag(b->bucket[i], tag_of(b->hash[i]));
     char *row = row_at(t, b->bucket[i], first_match(m | !m));
     b->row[i] = m ? row : NULL;
     prefetch_row(row, touched);
-    return !m & (count_rows(b->bucket[i]) == ROWS);
 }
 
-/* Match the tags of all ids of a block. Those whose rows may be in the next
- * bucket are matched there in a further pass. */
+/* Match the tags of all ids of a block. */
 FL_CLONES static void match_block(const fl_table *t, block *b, size_t touched)
+{
+    for (int64_t i = 0; i < b->n; i++)
+        match_id(t, b, i, touched);
+}
+
+/* Whether no row of the bucket has the id's tag, and the row may be in the next
+ * bucket. */
+static inline bool is_late(const block *b, int64_t i)
+{
+    return !b->row[i] & (count_rows(b->bucket[i]) == ROWS);
+}
+
+/* Match the late ids of a block in the buckets after their homes. */
+static void match_late(const fl_table *t, block *b, size_t touched)
 {
     int16_t late[BLOCK];
     int n = 0;
     for (int64_t i = 0; i < b->n; i++) {
         late[n] = (int16_t)i;
-        n += match_id(t, b, i, touched);
+        n += is_late(b, i);
     }
     for (int still; n; n = still) {
         for (int k = 0; k < n; k++) {
@@ -753,8 +774,9 @@ FL_CLONES static void match_block(const fl_table *t, block *b, size_t touched)
         }
         still = 0;
         for (int k = 0; k < n; k++) {
+            match_id(t, b, late[k], touched);
             late[still] = late[k];
-            still += match_id(t, b, late[k], touched);
+            still += is_late(b, late[k]);
         }
     }
 }
@@ -763,6 +785,7 @@ static void probe_block(const fl_table *t, block *b, size_t touched)
 {
     prefetch_buckets(t, b);
     match_block(t, b, touched);
+    match_late(t, b, touched);
 }
 
 /* The row is the first match, or it is searched for. */
@@ -778,13 +801,66 @@ static size_t clamp_touched(size_t bytes)
     return bytes < most ? bytes : most;
 }
 
-static void run_task(const row_task *k, block *b, int64_t at)
+/* Ids that are read last, all together: their rows are not in their homes, so
+ * that each costs two more waits for memory. */
+typedef struct late_ids {
+    int64_t n;
+    int64_t id[BLOCK];
+    int64_t at[BLOCK]; /* the index of each */
+} late_ids;
+
+/* `row` is NULL: the table has none. */
+static void read_row(const row_read *k, int64_t id, const char *row, char *to)
 {
-    for (int64_t i = 0, end; i < b->n; i = end) {
-        end = i + GROUP < b->n ? i + GROUP : b->n;
-        for (int64_t j = i; j < end; j++)
-            resolve_row(k->table, b, j);
-        k->fn(k, at + i, &(group){end - i, b->id + i, b->row + i});
+    const fl_table *t = k->table;
+    if (row)
+        copy_row(to, row + k->from, t->bytes);
+    else if (k->state == FL_TABLE_VALUE)
+        fl_row_start_value(&t->start, id, to);
+    else
+        fl_row_start_state(&t->start, t->opts.state[k->state], to);
+}
+
+static void read_late(const row_read *k, late_ids *l)
+{
+    block b;
+    b.n = l->n;
+    b.id = l->id;
+    probe_block(k->table, &b, k->touched);
+    for (int64_t i = 0; i < b.n; i++) {
+        resolve_row(k->table, &b, i);
+        read_row(k, b.id[i], b.row[i],
+                 k->out + (size_t)l->at[i] * k->table->bytes);
+    }
+    l->n = 0;
+}
+
+/* Read the row of an id that is not the first match in its home. */
+static void read_other(const row_read *k, block *b, int64_t i, int64_t at,
+                       late_ids *l)
+{
+    if (is_late(b, i)) {
+        l->id[l->n] = b->id[i];
+        l->at[l->n++] = at;
+        if (l->n == BLOCK)
+            read_late(k, l);
+        return;
+    }
+    resolve_row(k->table, b, i);
+    read_row(k, b->id[i], b->row[i], k->out + (size_t)at * k->table->bytes);
+}
+
+FL_CLONES static void read_block(const row_read *k, block *b, int64_t at,
+                                 late_ids *l)
+{
+    const size_t bytes = k->table->bytes;
+    char *to = k->out + (size_t)at * bytes;
+    for (int64_t i = 0; i < b->n; i++, to += bytes) {
+        const char *row = b->row[i];
+        if (row && row_id(row) == b->id[i])
+            copy_row(to, row + k->from, bytes);
+        else
+            read_other(k, b, i, at + i, l);
     }
 }
 
@@ -798,17 +874,20 @@ static void begin_block(const fl_table *t, block *b, int64_t at, int64_t n,
 }
 
 /* The buckets of the next block arrive while this one is read. */
-static void read_ids(const row_task *k, int64_t n, const int64_t *id)
+static void read_ids(const row_read *k, int64_t n, const int64_t *id)
 {
-    const size_t touched = clamp_touched(k->touched);
     block b[2];
+    late_ids late;
+    late.n = 0;
     begin_block(k->table, &b[0], 0, n, id);
     for (int64_t at = 0, i = 0; at < n; at += BLOCK, i ^= 1) {
         if (at + BLOCK < n)
             begin_block(k->table, &b[i ^ 1], at + BLOCK, n, id);
-        match_block(k->table, &b[i], touched);
-        run_task(k, &b[i], at);
+        match_block(k->table, &b[i], k->touched);
+        read_block(k, &b[i], at, &late);
     }
+    if (late.n)
+        read_late(k, &late);
 }
 
 /* --- finding rows to write --- */
@@ -898,20 +977,6 @@ static fl_err write_rows(fl_table *t, const row_task *k, int64_t n,
 static size_t offset_of(const fl_table *t, int state)
 {
     return state < 0 ? sizeof(int64_t) : t->state[state];
-}
-
-FL_CLONES static void read_rows(const row_task *k, int64_t at, const group *g)
-{
-    const size_t bytes = k->table->bytes;
-    char *to = k->out + (size_t)at * bytes;
-    for (int64_t i = 0; i < g->n; i++, to += bytes)
-        if (g->row[i])
-            copy_row(to, g->row[i] + k->from, bytes);
-        else if (k->state == FL_TABLE_VALUE)
-            fl_row_start_value(&k->table->start, g->id[i], to);
-        else
-            fl_row_start_state(&k->table->start, k->table->opts.state[k->state],
-                               to);
 }
 
 static void apply_rows(const row_task *k, int64_t at, const group *g)
@@ -1091,9 +1156,8 @@ fl_err fl_table_read(const fl_table *t, int state, int64_t n, const int64_t *id,
     const fl_shape s = {2, {n, t->opts.width}};
     FL_TRY(fl_tensor_resize(out, t->opts.dtype, &s));
     const size_t from = offset_of(t, state);
-    const row_task k = {.fn = read_rows,
-                        .table = t,
-                        .touched = from + t->bytes,
+    const row_read k = {.table = t,
+                        .touched = clamp_touched(from + t->bytes),
                         .from = from,
                         .state = state,
                         .out = out->data};
