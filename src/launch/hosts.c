@@ -126,13 +126,14 @@ static fl_err add_host(fl_launch *l, const char *name)
     return FL_OK;
 }
 
-/* Split --ssh as a shell does: what is in quotes is one word. */
+/* Split --ssh as a shell does: what is in quotes is one word, and variables
+ * have their values. */
 static fl_err split_start(fl_launch *l)
 {
     const fl_launch_opts *o = l->opts;
     const char *start = o->ssh ? o->ssh : o->slurm ? "srun" : "ssh";
     wordexp_t words = {0};
-    const int failed = wordexp(start, &words, WRDE_NOCMD);
+    const int failed = wordexp(start, &words, WRDE_NOCMD | WRDE_UNDEF);
     if (failed == WRDE_NOSPACE)
         return fl_fail(FL_ENOMEM, "launch: no memory for --ssh");
     if (failed || !words.we_wordc) {
@@ -711,8 +712,8 @@ static void on_ports(fl_launch *l, fl_host *h, const char *ports)
 {
     if (h->lost_at && strcmp(ports, h->ports)) {
         give_up(l, h,
-                fl_arena_printf(l->arena, "it has %s now, and had %s", ports,
-                                h->ports));
+                fl_arena_printf(l->arena, "its ports are %s now, and were %s",
+                                ports, h->ports));
         return;
     }
     if (h->lost_at)
@@ -838,9 +839,11 @@ static void hear_host(fl_launch *l, fl_host *h)
     if (closed)
         on_closed(l, h);
     else if (h->state == FL_HOST_CALLED && now > h->heard + HELLO * FL_SEC)
-        give_up(
-            l, h,
-            fl_arena_printf(l->arena, "no agent has answered for %d s", HELLO));
+        give_up(l, h,
+                fl_arena_printf(l->arena,
+                                "paddle agent has not answered from there for "
+                                "%d s; try it by hand: %s paddle version",
+                                HELLO, way_to(l, h)));
     else if (h->state == FL_HOST_ASKED && now - h->heard > prepare_limit(h))
         give_up(l, h, why_unprepared(l, h));
     else if (h->state == FL_HOST_READY && now > h->heard + SILENCE * FL_SEC)

@@ -230,11 +230,19 @@ void fl_pushers_retain(fl_pushers *ps, const fl_member *member, int64_t n,
     }
 }
 
-void fl_pushers_flush(fl_pushers *ps)
+void fl_pushers_flush(fl_pushers *ps,
+                      bool (*uses)(const void *self, fl_id session),
+                      const void *self)
 {
-    for (int64_t i = 0; i < ps->forgotten.n && ps->store->forget; i++)
-        ps->store->forget(ps->store->self, ps->forgotten.at[i]);
-    ps->forgotten.n = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < ps->forgotten.n; i++) {
+        const fl_id session = ps->forgotten.at[i];
+        if (uses(self, session))
+            ps->forgotten.at[n++] = session;
+        else if (ps->store->forget)
+            ps->store->forget(ps->store->self, session);
+    }
+    ps->forgotten.n = n;
 }
 
 void fl_pushers_visit(fl_pushers *ps, fl_image *im)

@@ -70,8 +70,11 @@ void fl_pushers_close_round(fl_pushers *ps);
 void fl_pushers_retain(fl_pushers *ps, const fl_member *member, int64_t n,
                        bool undecided);
 
-/* Let the store forget the sessions that were forgotten since. */
-void fl_pushers_flush(fl_pushers *ps);
+/* Let the store forget the sessions that were forgotten since, but for those
+ * that are in use: they are forgotten by a later call. */
+void fl_pushers_flush(fl_pushers *ps,
+                      bool (*uses)(const void *self, fl_id session),
+                      const void *self);
 
 /* Visit sessions and windows: what outlives the process. The store has what is
  * staged. */

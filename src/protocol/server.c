@@ -1022,9 +1022,20 @@ void fl_server_cannot_rewind(fl_server *s, const char *why, int64_t now)
     send_state(s, now);
 }
 
+/* Whether the store applies a push of the session. Its window must not be
+ * forgotten before an image says that the push was applied. */
+static bool is_in_flight(const void *server, fl_id session)
+{
+    const fl_server *s = server;
+    bool is = false;
+    for (int64_t i = 0; i < s->in_flight.n; i++)
+        is |= fl_id_same(s->in_flight.at[i].session, session);
+    return is;
+}
+
 void fl_server_flush(fl_server *s)
 {
-    fl_pushers_flush(s->pushers);
+    fl_pushers_flush(s->pushers, is_in_flight, s);
     for (int64_t i = 0; i < s->due.n; i++) {
         const due_read *r = &s->due.at[i];
         s->store->read(s->store->self, r->names, r->to, &r->reply);
@@ -1238,7 +1249,8 @@ void fl_server_waits(const fl_server *s, int64_t now, fl_str *rows)
     for (int64_t i = 0; i < s->interrupted.n; i++) {
         const interrupted_push *h = &s->interrupted.at[i];
         snprintf(who, sizeof who, "trainer %d", h->rank);
-        snprintf(what, sizeof what, "push %lld again, applied in part",
+        snprintf(what, sizeof what,
+                 "to send push %lld again, which is applied in part",
                  (long long)h->seq);
         fl_wait_row(rows, me, who, what, now - h->since, 0);
     }

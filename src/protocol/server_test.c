@@ -998,7 +998,8 @@ static void a_cut_knows_its_pushes(void)
 
 /* What the store has of a push that a crash has interrupted, or that some
  * owners had not begun, is in no snapshot: after going back the push comes
- * again as a whole. */
+ * again as a whole. If its trainer is lost as well, the part stays in the
+ * model, and nothing waits for it. */
 static void a_cut_waits_for(bool interrupted)
 {
     for (int given_up = 0; given_up < 2; given_up++) {
@@ -1054,6 +1055,23 @@ static void knows_a_push_that_was_applied_late(void)
     push_step(&s, 1, 1, 1, "twice");
     CHECK_STR(s.told, "a ; ;");
     fl_str_fini(&image);
+    close_scene(&s);
+}
+
+/* An owner that is done early would clear its window, and a server that is
+ * killed then would know of the push neither by windows nor by its image. */
+static void a_push_is_applied_before_its_session_is_forgotten(void)
+{
+    scene s;
+    open_scene(&s, (fl_job){.async = true});
+    s.store.forget = keep_forgotten;
+    forgotten = (fl_id){0};
+    view(&s, 1, 0, "1");
+    push_step(&s, 1, 1, 1, "a");
+    view(&s, 2, 0, "2");
+    CHECK(fl_id_same(forgotten, (fl_id){0}));
+    applied(&s);
+    CHECK(fl_id_same(forgotten, session(1)));
     close_scene(&s);
 }
 
@@ -1122,5 +1140,7 @@ const fl_test fl_tests[] = {
      a_cut_waits_for_a_push_that_some_owners_have},
     {"a restarted server knows a push that was applied after its session left",
      knows_a_push_that_was_applied_late},
+    {"a push is applied before its session is forgotten",
+     a_push_is_applied_before_its_session_is_forgotten},
     {0},
 };

@@ -283,6 +283,11 @@ static fl_err find_kept(const fl_bare *b, const fl_job *limits, char **path,
         err = fl_redo_find_base(b->state_name, &at);
     FL_TRY(err);
     err = fl_recovery_read_setup(at, packet);
+    if (err == FL_ENOENT && lost) { /* a base has all files */
+        char *dir = fl_path_parent(at);
+        err = fl_fail_at(FL_EPROTO, "remove %s to begin the job anew", dir);
+        fl_mem_free(dir);
+    }
     if (!err)
         *path = lost ? fl_path_parent(at) : fl_mem_strdup(at);
     fl_mem_free(at);
@@ -326,6 +331,8 @@ fl_err fl_bare_resume(fl_bare *b, const char *address, const fl_job *limits,
     if (!err) {
         b->resumed = fl_clock_now(clock);
     } else if (err == FL_ENOENT) { /* its process has just ended the job */
+        FL_INFO("%s was removed meanwhile; this server waits for a new job",
+                path);
         fl_arrival_free(b->arrival);
         b->arrival = NULL;
         err = FL_OK;

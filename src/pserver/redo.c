@@ -91,6 +91,7 @@ struct fl_redo {
     fl_redo_opts opts;
     char *dir;           /* of this server; NULL: not known yet */
     bool filled;         /* the state comes from the base */
+    bool begun;          /* what is in `dir` is this process's own */
     fl_journal *journal; /* NULL: nothing is recorded yet */
     uint64_t last;       /* number of the last record. Thread: the machine's */
     FL_VEC(held_message) held; /* in order. Thread: the machine's */
@@ -324,6 +325,7 @@ fl_err fl_redo_begin(fl_redo *r, fl_recovery *recovery)
     r->last = (uint64_t)fl_statedir_incarnation(state) << ERA;
     FL_TRY(open_dir(r, fl_path_base(r->state)));
     FL_TRY(fl_flag_number("FLUID_JOURNAL_BYTES", &r->limit));
+    r->begun = true;
     FL_TRY(fl_journal_new(&(fl_journal_opts){.disk = r->opts.disk,
                                              .folder = r->dir,
                                              .owner = fl_statedir_id(state),
@@ -382,7 +384,7 @@ void fl_redo_remove(fl_redo *r)
 {
     fl_journal_free(r->journal);
     r->journal = NULL;
-    if (r->dir && fl_disk_remove_tree(r->opts.disk, r->dir))
+    if (r->begun && fl_disk_remove_tree(r->opts.disk, r->dir))
         FL_WARN("%s", fl_errmsg());
 }
 
@@ -464,6 +466,14 @@ static fl_err read_after(const fl_disk *disk, const char *base, uint64_t *out)
     return err;
 }
 
+/* Say what to do about a base or a journal that lacks files or is damaged. To
+ * callers ENOENT means that there is nothing, and never this. */
+static fl_err cannot_use(const fl_redo *r, fl_err err)
+{
+    return fl_fail_at(err == FL_ENOENT ? FL_EPROTO : err,
+                      "in %s; remove it to begin the job anew", r->dir);
+}
+
 /* Whether there is a base, which may lack files. */
 static bool has_base(const fl_disk *disk, const char *base)
 {
@@ -480,12 +490,12 @@ static fl_err check_none(const fl_redo *r, const char *base)
     const uint64_t first = (UINT64_C(1) << ERA) + 1;
     bool has = has_base(r->opts.disk, base);
     if (has) /* fl_errmsg names the file */
-        return fl_fail_at(FL_EPROTO, "remove %s to begin the job anew", r->dir);
+        return cannot_use(r, FL_EPROTO);
     FL_TRY(fl_journal_has_more(r->opts.disk, r->dir, first, &has));
     if (has)
         return fl_fail(FL_EPROTO,
-                       "%s has a journal, but the files of %s were removed; "
-                       "remove %s to begin the job anew",
+                       "%s has a journal, but there is no base in %s; remove "
+                       "%s to begin the job anew",
                        r->dir, base, r->dir);
     return FL_ENOENT;
 }
@@ -512,7 +522,7 @@ fl_err fl_redo_fill(void *redo, const char *name, const char *path,
     if (!err)
         err = fl_folder_visit(r->opts.disk, base, fill_files, &to);
     fl_mem_free(base);
-    return err;
+    return err && r->filled ? cannot_use(r, err) : err;
 }
 
 bool fl_redo_filled(const fl_redo *r)
@@ -779,9 +789,7 @@ fl_err fl_redo_replay(fl_redo *r, fl_recovery *recovery, const fl_store *store)
     fl_vec_fini(&p.push);
     fl_str_fini(&p.images);
     r->filled = false;
-    return err ? fl_fail_at(err, "in %s; remove it to begin the job anew",
-                            r->dir)
-               : FL_OK;
+    return err ? cannot_use(r, err) : FL_OK;
 }
 
 /* --- recording --- */
@@ -821,7 +829,8 @@ static void record_push(fl_redo *r, uint32_t kind, const fl_part *head, int n,
 fl_err fl_redo_room(fl_redo *r, size_t bytes)
 {
     if (fl_redo_rebasing(r))
-        return fl_fail(FL_ENOMEM, "the journal begins anew");
+        return fl_fail(FL_ENOMEM, "a new copy of the state is being written, "
+                                  "and then the journal begins anew");
     return r->journal ? fl_journal_check(r->journal, bytes) : FL_OK;
 }
 
@@ -979,7 +988,7 @@ fl_err fl_redo_tick(fl_redo *r)
     snprintf(lost, sizeof lost, "%s", r->lost);
     pthread_mutex_unlock(&r->lock);
     if (lost[0])
-        return fl_fail(FL_EIO, "the journal has failed: %s", lost);
+        return fl_fail(FL_EIO, "cannot write its journal any more: %s", lost);
     if (r->journal)
         fl_journal_retry(r->journal);
     return FL_OK;

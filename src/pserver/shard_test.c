@@ -3,6 +3,7 @@
  * them after its end. */
 #include "pserver/shard.h"
 
+#include "base/path.h"
 #include "pserver/test_store.h"
 
 #include <stdlib.h>
@@ -23,6 +24,10 @@ typedef struct process {
 static bool never_wait(void *self, const char *why)
 {
     return false;
+}
+
+static void ignore_durable(void *self, uint64_t number)
+{
 }
 
 /* The startup program has set w to 10, 20. */
@@ -55,7 +60,8 @@ static fl_err try_open(process *v, bool existing, bool brought)
                          .self = &v->p,
                          .applied = shop_applied,
                          .full = never_wait,
-                         .answer = shop_answer},
+                         .answer = shop_answer,
+                         .durable = ignore_durable},
         &v->shard);
 }
 
@@ -171,6 +177,60 @@ static void what_was_brought_is_undone(void)
     unsetenv("FLUID_STATE_DIR");
 }
 
+/* The path of the only folder in `dir` with that end; NULL: there is none. */
+static char *find_folder(const char *dir, const char *end)
+{
+    fl_file_names names = {0};
+    char *found = NULL;
+    CHECK_OK(fl_disk_real()->list(fl_disk_real(), dir, &names));
+    for (int64_t i = 0; i < names.n && !found; i++)
+        if (fl_ends_with(names.at[i], end))
+            found = fl_path_join(dir, names.at[i]);
+    fl_file_names_fini(&names);
+    return found;
+}
+
+/* The host was lost, and somebody has removed a file of the base: each try to
+ * begin the job is refused, and what is left of the journal stays. */
+static void a_refused_journal_stays(void)
+{
+    static const char *const file[] = {"after", "dense", "head"};
+    for (int k = 0; k < 3; k++) {
+        process v;
+        char *journals = fl_path_join(fl_test_dir(), "journals");
+        setenv("FLUID_STATE_DIR", fl_test_dir(), 1);
+        setenv("FLUID_JOURNAL_DIR", journals, 1);
+        begin_process(&v, FL_HOST);
+        open_process(&v, false);
+        save_image(&v);
+        close_process(&v, false);
+        char *state = find_folder(fl_test_dir(), "-server-0");
+        char *dir = find_folder(journals, "-server-0");
+        char *base = fl_path_join(dir, "base");
+        char *path = fl_path_join(base, file[k]);
+        CHECK_OK(fl_disk_remove_tree(fl_disk_real(), state));
+        CHECK_OK(fl_disk_real()->remove(fl_disk_real(), path));
+        for (int i = 0; i < 2; i++) {
+            begin_process(&v, FL_HOST);
+            CHECK_ERR(try_open(&v, false, true), FL_EPROTO,
+                      "remove it to begin the job anew");
+            CHECK(strstr(fl_errmsg(), dir));
+            end_process(&v);
+        }
+        char *still = find_folder(journals, "-server-0");
+        CHECK(still);
+        CHECK_OK(fl_disk_remove_tree(fl_disk_real(), journals));
+        fl_mem_free(still);
+        fl_mem_free(path);
+        fl_mem_free(base);
+        fl_mem_free(dir);
+        fl_mem_free(state);
+        fl_mem_free(journals);
+    }
+    unsetenv("FLUID_JOURNAL_DIR");
+    unsetenv("FLUID_STATE_DIR");
+}
+
 /* The state directory would be below a file. */
 static void the_default_level_falls_back_to_memory(void)
 {
@@ -203,6 +263,7 @@ const fl_test fl_tests[] = {
      a_job_without_an_image_leaves_nothing},
     {"what was brought is undone if the job cannot begin",
      what_was_brought_is_undone},
+    {"a journal that is refused stays", a_refused_journal_stays},
     {"the default level falls back to memory",
      the_default_level_falls_back_to_memory},
     {0},

@@ -274,7 +274,8 @@ fl_err fl_journal_has_more(const fl_disk *disk, const char *folder,
         int64_t bytes = 0;
         err = disk->size(disk, path, &bytes);
         read_name(names.at[i], &begin);
-        *has = !err && (begin != first || bytes > (int64_t)sizeof(file_head));
+        *has = !err &&
+               ((!i && begin != first) || bytes > (int64_t)sizeof(file_head));
         fl_mem_free(path);
     }
     fl_file_names_fini(&names);

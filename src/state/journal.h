@@ -113,8 +113,8 @@ fl_err fl_journal_read(const fl_disk *disk, const char *folder, uint64_t owner,
                        fl_err (*fn)(void *user, const fl_journal_record *r),
                        void *user, fl_journal_end *end) FL_MUST_CHECK;
 
-/* Whether there is anything of a journal but files without records that begin
- * with `first`. Err: EIO. */
+/* Whether a journal has records, or lacks the file that begins with `first`.
+ * Err: EIO. */
 fl_err fl_journal_has_more(const fl_disk *disk, const char *folder,
                            uint64_t first, bool *has) FL_MUST_CHECK;
 

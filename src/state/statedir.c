@@ -659,8 +659,11 @@ static void look_at_lock(const char *path, fl_statedir_info *out)
     close(fd);
 }
 
+/* Err: ENOENT: there is none, or a process was killed before it had written the
+ * first bytes of it. */
 static fl_err read_head(const char *path, head *h)
 {
+    static const char none[sizeof magic];
     char *file = fl_path_join(path, "head");
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     const fl_err err = fd < 0 ? path_failed(file, "open it") : FL_OK;
@@ -669,6 +672,10 @@ static fl_err read_head(const char *path, head *h)
         return err;
     const ssize_t n = pread(fd, h, sizeof *h, 0);
     close(fd);
+    const size_t some = n < (ssize_t)sizeof none ? (size_t)n : sizeof none;
+    if (n >= 0 && (!memcmp(h, none, some) ||
+                   (n < (ssize_t)sizeof *h && !memcmp(h, magic, some))))
+        return fl_fail(FL_ENOENT, "%s has a state that is not complete", path);
     if (n != sizeof *h || memcmp(h->magic, magic, sizeof magic))
         return fl_fail(FL_EINVAL, "%s is not the state of a server", path);
     h->ready = h->ready && !has_file(path, FILLING);
@@ -723,12 +730,13 @@ bool fl_statedir_is_name(const char *name)
 /* Whether the directory has a file that a state without a head cannot have. */
 static bool has_other_file(const char *dir, const fl_file_names *names)
 {
-    bool has = false;
+    head h;
+    bool has = has_file(dir, "head") && read_head(dir, &h) != FL_ENOENT;
     for (int64_t i = 0; i < names->n && !has; i++) {
         struct stat st;
         char *path = fl_path_join(dir, names->at[i]);
-        has = !is_file_name(names->at[i]) || !strcmp(names->at[i], "head") ||
-              lstat(path, &st) || !S_ISREG(st.st_mode);
+        has = !is_file_name(names->at[i]) || lstat(path, &st) ||
+              !S_ISREG(st.st_mode);
         fl_mem_free(path);
     }
     return has;

@@ -47,8 +47,11 @@ def command(argv, flags):
             words.append(word)
         else:
             variables["PADDLE_INIT_" + name.upper()] = value
-    start = ["paddle", "launch", "--hosts", ",".join(conf.HOSTS),
-             "--server_num", "1", "--worker_num", "1"]
+    start = ["paddle", "launch", "--hosts", ",".join(conf.HOSTS)]
+    if "--mode=collective" not in words: # else there are no servers
+        start += ["--server_num", "1"]
+    if not any(word.startswith("--selected_gpus=") for word in words):
+        start += ["--worker_num", "1"]
     if getattr(conf, "ROOT_DIR", ""):
         start += ["--job_root", conf.ROOT_DIR]
     if getattr(conf, "LD_LIBRARY_PATH", ""):

@@ -10,4 +10,8 @@ case " $* " in
 *" --mode collective "* | *" --mode=collective "*) servers= ;; # ranks have no servers
 *) servers="--server_num 1" ;;
 esac
-exec paddle launch --mpi $servers --worker_num 1 "$@" train.py
+case " $* " in
+*" --selected_gpus"*) trainers= ;; # one for each number
+*) trainers="--worker_num 1" ;;
+esac
+exec paddle launch --mpi $servers $trainers "$@" train.py
