@@ -210,12 +210,16 @@ static PyObject *get_width(PyObject *self, void *none)
 }
 
 static PyMethodDef dataset_methods[] = {
-    {"set", PY_KEYWORDS(dataset_set), "What is to be read, and how."},
-    {"load", dataset_load, METH_NOARGS, "Start to load; see wait."},
-    {"wait", dataset_wait, METH_NOARGS, "Until all is in memory."},
-    {"release", dataset_release, METH_NOARGS, "Memory, and a load."},
-    {"shuffle", dataset_shuffle, METH_O, "What is in memory, by a seed."},
-    {"open", PY_KEYWORDS(dataset_open), "A Reader of it all."},
+    {"set", PY_KEYWORDS(dataset_set), "Set what is read, and how."},
+    {"load", dataset_load, METH_NOARGS,
+     "Start to load all examples into memory; see wait."},
+    {"wait", dataset_wait, METH_NOARGS,
+     "Wait until all examples are in memory."},
+    {"release", dataset_release, METH_NOARGS,
+     "Free the examples, and cancel a running load."},
+    {"shuffle", dataset_shuffle, METH_O,
+     "Shuffle the examples in memory, by a seed."},
+    {"open", PY_KEYWORDS(dataset_open), "Make a Reader of all examples."},
     {NULL, NULL, 0, NULL},
 };
 

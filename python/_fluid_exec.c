@@ -277,10 +277,14 @@ static PyObject *profile_trace(PyObject *self, PyObject *none)
 
 static PyMethodDef methods[] = {
     {"run", PY_KEYWORDS(run_program), "Run a program once."},
-    {"run_places", PY_KEYWORDS(run_places), "Run it on several threads."},
-    {"profile", profile, METH_O, "On: start anew."},
-    {"profile_rows", profile_rows, METH_NOARGS, "The largest total first."},
-    {"profile_trace", profile_trace, METH_NOARGS, "For chrome://tracing."},
+    {"run_places", PY_KEYWORDS(run_places),
+     "Run a program once on several threads."},
+    {"profile", profile, METH_O,
+     "Start or stop profiling; starting clears the times."},
+    {"profile_rows", profile_rows, METH_NOARGS,
+     "The times of operators, the largest total first."},
+    {"profile_trace", profile_trace, METH_NOARGS,
+     "The times as JSON for chrome://tracing."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -484,10 +488,12 @@ static PyObject *show_saved(PyObject *module, PyObject *path)
 }
 
 PyMethodDef py_exec_functions[] = {
-    {"save_vars", PY_KEYWORDS(save_vars), "Values of variables to files."},
-    {"load_vars", PY_KEYWORDS(load_vars), "And back."},
+    {"save_vars", PY_KEYWORDS(save_vars),
+     "Save the values of variables to files."},
+    {"load_vars", PY_KEYWORDS(load_vars),
+     "Load the values of variables from files."},
     {"save_checkpoint", PY_KEYWORDS(save_checkpoint),
-     "All that training goes on from; the serial number."},
+     "Save all that training needs to go on; the serial number."},
     {"load_checkpoint", PY_KEYWORDS(load_checkpoint),
      "The newest: serial, epoch and step; None: there is none."},
     {"clean_checkpoints", clean_checkpoints, METH_O,

@@ -491,11 +491,15 @@ static PyObject *rows_tensor(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef rows_methods[] = {
-    {"rows", get_rows, METH_NOARGS, "A list."},
-    {"set_rows", set_rows, METH_O, "Before or after their values."},
-    {"height", get_height, METH_NOARGS, "Rows of the whole matrix."},
-    {"set_height", set_height, METH_O, "The same, set."},
-    {"get_tensor", rows_tensor, METH_NOARGS, "The values, a view."},
+    {"rows", get_rows, METH_NOARGS, "The indices of the rows, a list."},
+    {"set_rows", set_rows, METH_O,
+     "Set the indices of the rows, before or after their values."},
+    {"height", get_height, METH_NOARGS,
+     "The number of rows of the whole matrix."},
+    {"set_height", set_height, METH_O,
+     "Set the number of rows of the whole matrix."},
+    {"get_tensor", rows_tensor, METH_NOARGS,
+     "The values of the rows, without a copy."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -164,7 +164,8 @@ static fl_err check_given(const fl_diff *d, const fl_map *given)
     if (twice)
         return fl_fail(FL_EINVAL,
                        "gradients: \"%s\" cannot be given, because another "
-                       "target is computed from its target and adds to it",
+                       "target is computed from its target and would add to "
+                       "this gradient",
                        twice);
     return FL_OK;
 }

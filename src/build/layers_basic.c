@@ -52,9 +52,11 @@ static fl_err multiply_input(fl_emit *e, fl_var *x, const fl_param_attr *attr,
     const int64_t flat = fl_arg_int(&e->args, "num_flatten_dims");
     char text[FL_SHAPE_TEXT];
     if (flat < 1 || flat >= x->shape.rank)
-        return fl_fail(
-            FL_ESHAPE, "fc: num_flatten_dims is %lld, but input \"%s\" is %s",
-            (long long)flat, x->name, fl_shape_text(&x->shape, text));
+        return fl_fail(FL_ESHAPE,
+                       "fc: num_flatten_dims is %lld, but input \"%s\" is %s, "
+                       "expected 1 to %d",
+                       (long long)flat, x->name, fl_shape_text(&x->shape, text),
+                       x->shape.rank - 1);
     const fl_shape shape = {2,
                             {fl_shape_span(&x->shape, (int)flat, x->shape.rank),
                              fl_arg_int(&e->args, "size")}};

@@ -33,7 +33,7 @@ static fl_err add_filter(fl_emit *e, int64_t channels, int64_t groups,
     if (groups < 1 || channels % groups)
         return fl_fail(FL_EINVAL,
                        "conv2d: input \"%s\" has %lld channels, groups is "
-                       "%lld",
+                       "%lld, expected a divisor",
                        x->name, (long long)channels, (long long)groups);
     const fl_shape shape = {4, {filters, channels / groups, size[0], size[1]}};
     const double terms = (double)(size[0] * size[1] * channels);
@@ -328,9 +328,9 @@ static fl_err layer_norm(fl_emit *e)
     if (axis < 1 || axis >= x->shape.rank)
         return fl_fail(FL_ESHAPE,
                        "layer_norm: begin_norm_axis is %lld, but input \"%s\" "
-                       "is %s",
-                       (long long)axis, x->name,
-                       fl_shape_text(&x->shape, text));
+                       "is %s, expected 1 to %d",
+                       (long long)axis, x->name, fl_shape_text(&x->shape, text),
+                       x->shape.rank - 1);
     const fl_shape shape = {
         1, {fl_shape_span(&x->shape, (int)axis, x->shape.rank)}};
     if (fl_arg_bool(&e->args, "scale"))

@@ -22,6 +22,6 @@ const fl_cmd fl_cmd_agent = {
     .name = "agent",
     .group = FL_CMD_INNER,
     .help = "run processes of this host for paddle launch --hosts, which "
-            "starts it by ssh",
+            "starts this command by ssh",
     .run = run_agent,
 };

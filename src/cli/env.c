@@ -7,7 +7,8 @@
 static fl_role_args args;
 
 static const fl_opt opts[] = {
-    {"role", FL_OPT_STR, &args.role, "TRAINER or PSERVER"},
+    {"role", FL_OPT_STR, &args.role,
+     "role of this process: TRAINER or PSERVER"},
     {"endpoints", FL_OPT_STR, &args.endpoints,
      "all servers: host:port,host:port"},
     {"endpoint", FL_OPT_STR, &args.endpoint,

@@ -70,11 +70,11 @@ static const fl_opt opts[] = {
     {"log_dir", FL_OPT_STR, &job.log_dir,
      "folder of the logs, serverlog.N and workerlog.N"},
     {"max_restarts", FL_OPT_INT, &job.max_restarts,
-     "how often a process is started again within a minute: a trainer that "
-     "fails, or a server that is killed and keeps its state; 0: never "
-     "(default: 3, and only trainers that are killed by a signal, not those "
-     "that fail by an exception); with --mode collective: how often all "
-     "trainers are started again (default: 0)"},
+     "how often a process is started again within a minute, at most: a server "
+     "that is killed and keeps its state, or a trainer that fails; 0: never "
+     "(default: 3; a trainer that is not killed, but fails, as by an "
+     "exception, then only if FLUID_SNAPSHOT_DIR is set); with --mode "
+     "collective: how often all trainers are started again (default: 0)"},
     {"durability", FL_OPT_STR, &job.durability,
      "what survives the end of server processes: memory (nothing), process "
      "(everything: servers that are started again continue), auto (process if "
@@ -195,7 +195,7 @@ const fl_cmd fl_cmd_launch = {
         "    send this folder to each host of a file first\n"
         "mpirun -hostfile machines -n 3 paddle launch --mpi train.py\n"
         "srun --nodes 3 paddle launch --slurm train.py\n"
-        "    the hosts of mpirun, of Slurm\n"
+        "    run on the hosts of mpirun, or of Slurm\n"
         "paddle launch --dry_run --hosts node1,node2 train.py\n"
         "    what would run where, with every variable\n",
     .opts = opts,

@@ -7,9 +7,10 @@
 static bool ops, layers;
 
 static const fl_opt opts[] = {
-    {"ops", FL_OPT_FLAG, &ops, "the table of operators, as docs/ops.md"},
+    {"ops", FL_OPT_FLAG, &ops,
+     "print the table of operators, as in docs/ops.md"},
     {"layers", FL_OPT_FLAG, &layers,
-     "layers and optimisers, as docs/layers.md"},
+     "print the layers and optimisers, as in docs/layers.md"},
     {0},
 };
 

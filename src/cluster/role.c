@@ -611,7 +611,9 @@ static fl_err among_trainers(making *m, const list *peers, const char *source)
     r->endpoint = own.at ? own.at : peers->at[r->trainer_id];
     r->source.endpoint = own.at ? own.source : source;
     if (strcmp(r->endpoint, peers->at[r->trainer_id]))
-        return fl_fail(FL_EINVAL, "%s is %d, which is %s, but %s is %s",
+        return fl_fail(FL_EINVAL,
+                       "%s is %d, which is %s, but %s is %s; ids count the "
+                       "list of trainers from 0: correct one of the two",
                        r->source.trainer_id, r->trainer_id,
                        peers->at[r->trainer_id], r->source.endpoint,
                        r->endpoint);

@@ -270,7 +270,8 @@ static fl_err find_state(fl_call *c, int64_t ring, bool beside, state **out)
         fl_world_abandon((*out)->world);
         return fl_fail(FL_EIO,
                        "%s: the last run stopped in the middle of a step, "
-                       "which the other ranks cannot repeat",
+                       "which the other ranks cannot repeat; start all ranks "
+                       "again",
                        c->def->type);
     }
     return fl_world_agree((*out)->world, site.program, site.env->watch);

@@ -140,13 +140,14 @@ static fl_err check_rows(const fl_reducer *r, const batch *b)
             other->n <= (INT64_C(1) << 40) / (8 + 8 * (mine->width + 1)))
             continue;
         return fl_fail(FL_ESHAPE,
-                       "\"%s\": rank %d has %lld rows of %lld numbers of "
-                       "[%lld, ..], rank %d has rows of %lld of [%lld, ..]: "
-                       "all ranks must have the same shape and type",
+                       "\"%s\": rank %d has %lld selected rows of %s[%lld, "
+                       "%lld], rank %d has rows of %s[%lld, %lld]: all ranks "
+                       "must have the same shape and type",
                        b->values.at[0].x.var, i, (long long)other->n,
-                       (long long)other->width, (long long)other->height,
-                       r->rank, (long long)mine->width,
-                       (long long)mine->height);
+                       fl_dtype_name((fl_dtype)other->dtype),
+                       (long long)other->height, (long long)other->width,
+                       r->rank, fl_dtype_name((fl_dtype)mine->dtype),
+                       (long long)mine->height, (long long)mine->width);
     }
     return FL_OK;
 }

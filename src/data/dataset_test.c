@@ -251,7 +251,9 @@ static void bad_lines_are_skipped_within_the_budget(void)
     fl_reader_free(r);
     fl_dataset_free(d);
     o.bad_lines = 1;
-    test_fails(&o, FL_EPROTO, "(1 lines were skipped before it");
+    test_fails(
+        &o, FL_EPROTO,
+        "(bad lines that were skipped before it: 1, which is the limit)");
 }
 
 static void failure_stays(void)

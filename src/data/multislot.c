@@ -90,7 +90,8 @@ INLINE fl_err read_count(cursor *c, const fl_schema_slot *s, int64_t *count,
                            s->name, (long long)*count, (long long)s->width);
     if (*count > c->n - c->k)
         return fl_flaw_set(
-            f, at, "slot \"%s\" has %lld values, the line goes on for %lld",
+            f, at,
+            "slot \"%s\" should have %lld values, the line has only %lld more",
             s->name, (long long)*count, (long long)(c->n - c->k));
     return FL_OK;
 }

@@ -60,7 +60,7 @@ static void each_rule_has_its_sentence(void)
     says("2 1 2 1.0 1 4\n", "the count of slot \"ids\" is \"1.0\"");
     says("3 1 2 3 1 3 1 4\n", ":1:1: slot \"x\" has 3 values, expected 2, in");
     says("2 1 2 5 3 1 4\n",
-         ":1:7: slot \"ids\" has 5 values, the line goes on for 3");
+         ":1:7: slot \"ids\" should have 5 values, the line has only 3 more");
     says("2 1 2 1 3.5 1 4\n", ":1:9: value 1 of slot \"ids\" is \"3.5\", "
                               "expected a whole number");
     says("2 1 2 1 3\n", ":1:10: the line ends before slot \"label\"");
@@ -68,7 +68,7 @@ static void each_rule_has_its_sentence(void)
     says("2 1 2 1 3 1 4\n\n2 1 2 1 3 1 4\n", ":2:1: the line is empty");
     says("2 1 nan 1 3 1 4\n", "is \"nan\", expected a finite number");
     says("2 1 2 99999999999999999999 1 1 4\n", "the count of slot");
-    says("2 1 2 9223372036854775807 1 1 4\n", "the line goes on for 3");
+    says("2 1 2 9223372036854775807 1 1 4\n", "the line has only 3 more");
 }
 
 static void long_lines_are_cut(void)

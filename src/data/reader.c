@@ -48,8 +48,8 @@ static fl_err count_bad_line(fl_pass *p)
                  (long long)most, fl_errmsg());
     else if (most)
         return fl_fail_at(FL_EPROTO,
-                          "%lld lines were skipped before it, as "
-                          "many as may be",
+                          "bad lines that were skipped before it: %lld, "
+                          "which is the limit",
                           (long long)most);
     return n <= most ? FL_OK : FL_EPROTO;
 }

@@ -153,8 +153,12 @@ static fl_err on_need(agent *a, const fl_notice *r)
 {
     char cwd[4096] = "";
     if (access(r->body, R_OK))
-        return fl_fail(FL_ENOENT, "script %s in workspace %s: %s", r->body,
-                       getcwd(cwd, sizeof cwd) ? cwd : "?", strerror(errno));
+        return fl_fail(FL_ENOENT,
+                       "script %s in workspace %s: %s; send its folder with "
+                       "--job_dispatch_package, or name a workspace that has "
+                       "it with --job_workspace",
+                       r->body, getcwd(cwd, sizeof cwd) ? cwd : "?",
+                       strerror(errno));
     return FL_OK;
 }
 

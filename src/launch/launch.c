@@ -303,8 +303,8 @@ static void report_failed(fl_launch *l)
         return;
     l->told = true;
     fprintf(stderr,
-            "launch: %s has failed after %.1f s%s: %s; the others go on; its "
-            "log is %s\n",
+            "launch: %s has failed after %.1f s%s: %s; its log is %s; the "
+            "others go on\n",
             fl_proc_name(p, name), (double)p->lived / (double)SEC,
             fl_proc_has_completed(p) ? ", when it had completed" : "",
             fl_proc_how(p, end), p->log);

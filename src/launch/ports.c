@@ -114,9 +114,9 @@ static fl_err cannot_hold(fl_launch *l, const char *host, int port)
         return fl_fail(FL_EINVAL, "launch: there is no host \"%s\"", host);
     if (errno == EADDRNOTAVAIL)
         return fl_fail(FL_EINVAL,
-                       "launch: %s is not this host; where there are several, "
-                       "name them with --cluster_node_ips and this one with "
-                       "--node_ip",
+                       "launch: %s is not this host; if the job has several "
+                       "hosts, name all of them with --cluster_node_ips and "
+                       "this one with --node_ip",
                        host);
     if (errno == EMFILE)
         return fl_fail(FL_EIO,

@@ -294,7 +294,8 @@ void fl_launch_verdict(const fl_launch *l)
     if (fl_proc_has_completed(p) && p->server)
         fputs("its job had ended, so the parameters are whole; but its script "
               "may not have run\nto its end: do by hand what the script does "
-              "when a server has served\n",
+              "after fleet.run_server(),\nor after exe.run of the server's "
+              "program\n",
               stderr);
     else if (fl_proc_has_completed(p))
         fputs("it had completed, so the parameters of the job are whole; but "

@@ -205,7 +205,7 @@ static void note(fl_listener *l, const char *what, const char *whom,
 /* Shut the connection down. gRPC notices that and closes its descriptor. */
 static void hang_up(fl_listener *l, connection *c, const char *why)
 {
-    note(l, "hung up on a stranger,", c->address, why);
+    note(l, "closed the connection of", c->address, why);
     shutdown(c->watch, SHUT_RDWR);
     unwatch(c);
 }
@@ -242,7 +242,7 @@ static void make_room(fl_listener *l, const char *address)
         return;
     const int64_t i = host_is_full ? oldest_same : oldest;
     hang_up(l, &l->by_fd.at[l->strangers.at[i]],
-            "more connections of strangers have come");
+            "newer connections from outside the job took its place");
     fl_remove(&l->strangers, i);
 }
 
@@ -313,7 +313,8 @@ static void turn_away(fl_listener *l)
     note(l, "turned away", "a connection",
          "this process may open no more files, see ulimit -n");
     if (l->strangers.n) {
-        hang_up(l, &l->by_fd.at[l->strangers.at[0]], "no file is left");
+        hang_up(l, &l->by_fd.at[l->strangers.at[0]],
+                "this process may open no more files, see ulimit -n");
         fl_remove(&l->strangers, 0);
     }
     pthread_mutex_unlock(&l->lock);
@@ -413,9 +414,9 @@ static bool sends_too_much(fl_listener *l, connection *c)
 static const char *fault_of(fl_listener *l, connection *c, int64_t now)
 {
     if (sends_too_much(l, c))
-        return "it sent much without the job's digest";
+        return "it sent too much before it showed that it belongs to this job";
     if (now - c->since > l->opts.stranger_time)
-        return "it stayed without the job's digest";
+        return "it did not show in time that it belongs to this job";
     return NULL;
 }
 

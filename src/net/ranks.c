@@ -500,9 +500,9 @@ fl_err fl_ranks_end_control(fl_ranks *r, int rank, int error)
     describe_call(r, call);
     return fl_ranks_fail(
         r, fl_fail(FL_EENDED,
-                   "rank %d (%s) has died: its connection ended without a "
-                   "farewell, as rank %d saw %s; the output of rank %d tells "
-                   "why",
+                   "rank %d (%s) has died: its connection ended before it had "
+                   "left the job, which rank %d noticed %s; the output of "
+                   "rank %d tells why",
                    rank, endpoint_of(r, rank), r->opts.rank, call, rank));
 }
 

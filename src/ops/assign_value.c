@@ -26,8 +26,10 @@ static fl_err infer_assign_value(fl_infer *x)
                        "assign_value: dtype is %s, expected f32, i32 or i64",
                        fl_dtype_name(dtype));
     if (fl_meta_attr(x, name)->n != fl_shape_numel(&s))
-        return fl_fail(FL_ESHAPE, "assign_value: %d %s for shape %s",
-                       fl_meta_attr(x, name)->n, name, fl_shape_text(&s, text));
+        return fl_fail(FL_ESHAPE,
+                       "assign_value: %s has %d numbers, shape %s needs %lld",
+                       name, fl_meta_attr(x, name)->n, fl_shape_text(&s, text),
+                       (long long)fl_shape_numel(&s));
     fl_meta_set(x, "Out", 0, dtype, &s);
     return FL_OK;
 }

@@ -31,7 +31,8 @@ static void says_when_numbers_are_missing(void)
 {
     CHECK_ERR(fl_infer_try("assign_value{shape=[2,2],dtype=2,"
                            "int32_values=[1,2,3]}"),
-              FL_ESHAPE, "assign_value: 3 int32_values for shape [2,2]");
+              FL_ESHAPE,
+              "assign_value: int32_values has 3 numbers, shape [2,2] needs 4");
     CHECK_ERR(fl_infer_try("assign_value{shape=[2],dtype=6}"), FL_ESHAPE,
               "assign_value: dtype is f64, expected f32, i32 or i64");
 }

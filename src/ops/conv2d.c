@@ -197,9 +197,10 @@ static fl_err check_filter(const fl_infer *x)
                            "%s: Filter is %s, expected dims of 1 or more",
                            fl_meta_type(x), fl_shape_text(w, text));
     if (groups < 1 || w->dim[0] % groups)
-        return fl_fail(FL_ESHAPE, "%s: %lld filters in %lld groups",
-                       fl_meta_type(x), (long long)w->dim[0],
-                       (long long)groups);
+        return fl_fail(
+            FL_ESHAPE,
+            "%s: Filter has %lld filters, groups is %lld, expected a divisor",
+            fl_meta_type(x), (long long)w->dim[0], (long long)groups);
     const int64_t channels = fl_dim_mul(w->dim[1], groups);
     if (c != -1 && c != channels)
         return fl_fail(FL_ESHAPE,

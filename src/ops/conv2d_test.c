@@ -233,7 +233,8 @@ static void says_what_is_wrong(void)
         "conv2d: Input has 3 channels, Filter [4,2,3,3] with 1 groups expects");
     CHECK_ERR(fl_infer_try(
                   "conv2d{groups=3} Input=f32[-1,3,8,8] Filter=f32[4,1,3,3]"),
-              FL_ESHAPE, "conv2d: 4 filters in 3 groups");
+              FL_ESHAPE,
+              "conv2d: Filter has 4 filters, groups is 3, expected a divisor");
     CHECK_ERR(fl_infer_try("conv2d Input=f32[-1,3,2,2] Filter=f32[4,3,3,3]"),
               FL_ESHAPE,
               "conv2d: Filter [4,3,3,3] does not fit into Input [-1,3,2,2]");

@@ -129,7 +129,9 @@ static fl_err out_dim(const fl_infer *x, int i, int64_t *out)
     const fl_attr *want = fl_meta_attr(x, "output_size");
     if (in > INT32_MAX ||
         k > INT32_MAX) /* products of these two do not overflow */
-        return fl_fail(FL_ESHAPE, "%s: dim %d is %lld of Input, %lld of Filter",
+        return fl_fail(FL_ESHAPE,
+                       "%s: dim %d is %lld of Input, %lld of Filter, expected "
+                       "at most 2147483647",
                        fl_meta_type(x), 2 + i, (long long)in, (long long)k);
     const int64_t least = (in - 1) * stride - 2 * pad + gap * (k - 1) + 1;
     *out = want->n ? want->longs[i] : in < 0 ? -1 : least;

@@ -19,7 +19,9 @@ static fl_err feed(fl_call *c)
     if (!out)
         return FL_OK;
     if (col < 0 || col >= x->array.n || !x->array.at[col].data)
-        return fl_fail(FL_EINVAL, "feed: column %lld, but %lld are fed",
+        return fl_fail(FL_EINVAL,
+                       "feed: col is %lld, which is not one of the columns "
+                       "that are fed (%lld, counted from 0)",
                        (long long)col, (long long)x->array.n);
     out->kind = FL_LOD_TENSOR;
     return fl_tensor_ref(&out->tensor, &x->array.at[col]);
@@ -35,7 +37,7 @@ static fl_err fetch(fl_call *c)
     if (x->kind != FL_LOD_TENSOR || !x->tensor.data)
         return fl_fail(FL_ENOENT, "fetch: X holds no tensor");
     if (col < 0 || col >= MAX_COL)
-        return fl_fail(FL_EINVAL, "fetch: column %lld, from 0 to %d can be had",
+        return fl_fail(FL_EINVAL, "fetch: col is %lld, expected 0 to %d",
                        (long long)col, MAX_COL - 1);
     out->kind = FL_FETCH_LIST;
     while (out->array.n <= col)

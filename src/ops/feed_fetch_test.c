@@ -37,12 +37,16 @@ static void columns_that_are_not_there_are_refused(void)
     fl_vars_init(&v);
     fl_vars_set(&v, "x", 1, (float[]){3});
     CHECK_OK(run(&v, "fetch", "x", "list", 1));
-    CHECK_ERR(run(&v, "feed", "list", "y", 2), FL_EINVAL,
-              "feed: column 2, but 2 are fed");
-    CHECK_ERR(run(&v, "feed", "list", "y", 0), FL_EINVAL,
-              "feed: column 0, but 2 are fed");
+    CHECK_ERR(
+        run(&v, "feed", "list", "y", 2), FL_EINVAL,
+        "feed: col is 2, which is not one of the columns that are fed (2, "
+        "counted from 0)");
+    CHECK_ERR(
+        run(&v, "feed", "list", "y", 0), FL_EINVAL,
+        "feed: col is 0, which is not one of the columns that are fed (2, "
+        "counted from 0)");
     CHECK_ERR(run(&v, "fetch", "x", "list", 1 << 30), FL_EINVAL,
-              "fetch: column 1073741824, from 0 to 4095 can be had");
+              "fetch: col is 1073741824, expected 0 to 4095");
     CHECK_ERR(run(&v, "fetch", "nothing", "list", 0), FL_ENOENT,
               "fetch: X holds no tensor");
     fl_vars_fini(&v);

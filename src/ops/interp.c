@@ -121,8 +121,9 @@ static fl_err resize(fl_call *c, bool bilinear)
         const fl_shape s = {4,
                             {x->shape.dim[0], x->shape.dim[1], hw[0], hw[1]}};
         if (hw[0] < 1 || hw[1] < 1)
-            return fl_fail(FL_EINVAL, "%s: OutSize is %d by %d", c->def->type,
-                           (int)hw[0], (int)hw[1]);
+            return fl_fail(FL_EINVAL,
+                           "%s: OutSize is %d by %d, expected 1 or more each",
+                           c->def->type, (int)hw[0], (int)hw[1]);
         out->kind = FL_LOD_TENSOR;
         FL_TRY(fl_tensor_resize(y, x->dtype, &s));
     }

@@ -138,9 +138,10 @@ static fl_err check_x(const fl_infer *x, fl_shape *n, fl_shape *width)
     char text[FL_SHAPE_TEXT];
     FL_TRY(fl_meta_check(x, "X", FL_REALS));
     if (axis < 1 || axis >= s->rank)
-        return fl_fail(FL_ESHAPE, "%s: begin_norm_axis is %lld, X is %s",
-                       fl_meta_type(x), (long long)axis,
-                       fl_shape_text(s, text));
+        return fl_fail(FL_ESHAPE,
+                       "%s: begin_norm_axis is %lld, X is %s, expected 1 to %d",
+                       fl_meta_type(x), (long long)axis, fl_shape_text(s, text),
+                       s->rank - 1);
     *n = fl_shape_of((int)axis, s->dim);
     *n = (fl_shape){1, {fl_shape_numel(n)}};
     *width = fl_shape_of(s->rank - (int)axis, s->dim + axis);

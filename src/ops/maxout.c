@@ -61,7 +61,9 @@ static fl_err infer(fl_infer *x)
         return fl_fail(FL_ESHAPE, "%s: X is %s, expected 4 dims",
                        fl_meta_type(x), fl_shape_text(&s, text));
     if (groups < 2 || (s.dim[1] >= 0 && s.dim[1] % groups))
-        return fl_fail(FL_ESHAPE, "%s: X has %lld channels, groups is %lld",
+        return fl_fail(FL_ESHAPE,
+                       "%s: X has %lld channels, groups is %lld, expected a "
+                       "divisor of 2 or more",
                        fl_meta_type(x), (long long)s.dim[1], (long long)groups);
     if (s.dim[1] >= 0)
         s.dim[1] /= groups;

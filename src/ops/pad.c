@@ -181,7 +181,8 @@ static fl_err crop_dim(const fl_infer *x, int i, int64_t from, int64_t want,
     *out = want >= 0 ? want : have < 0 ? -1 : have - from;
     if (from < 0 || *out < -1 || (have >= 0 && from + *out > have))
         return fl_fail(FL_ESHAPE,
-                       "%s: %lld from %lld on, but dim %d of X has %lld",
+                       "%s: %lld elements from %lld on are not within dim %d "
+                       "of X, which has %lld",
                        fl_meta_type(x), (long long)*out, (long long)from, i,
                        (long long)have);
     return FL_OK;

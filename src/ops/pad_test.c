@@ -71,10 +71,12 @@ static void cuts_a_part_out(void)
     });
     CHECK_STR(fl_infer_text("crop{offsets=[0,2],shape=[-1,3]} X=f32[-1,8]"),
               "Out=f32[-1,3]");
-    CHECK_ERR(fl_infer_try("crop{offsets=[0,2],shape=[1,3]} X=f32[2,4]"),
-              FL_ESHAPE, "crop: 3 from 2 on, but dim 1 of X has 4");
-    CHECK_ERR(fl_infer_try("crop{offsets=[0,-1],shape=[1,3]} X=f32[2,4]"),
-              FL_ESHAPE, "crop: 3 from -1 on, but dim 1 of X has 4");
+    CHECK_ERR(
+        fl_infer_try("crop{offsets=[0,2],shape=[1,3]} X=f32[2,4]"), FL_ESHAPE,
+        "crop: 3 elements from 2 on are not within dim 1 of X, which has 4");
+    CHECK_ERR(
+        fl_infer_try("crop{offsets=[0,-1],shape=[1,3]} X=f32[2,4]"), FL_ESHAPE,
+        "crop: 3 elements from -1 on are not within dim 1 of X, which has 4");
     CHECK_ERR(fl_infer_try("crop{shape=[1]} X=f32[2,4]"), FL_ESHAPE,
               "crop: X has 2 dims, the shape 1, there are 0 offsets");
 }

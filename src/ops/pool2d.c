@@ -367,7 +367,7 @@ static fl_err infer(fl_infer *x)
         if (!s.dim[2 + i] || !in->shape.dim[2 + i])
             return fl_fail(FL_ESHAPE,
                            "%s: a window of %lld with padding %lld has no "
-                           "place in X %s, or one outside it",
+                           "place in X %s, or would lie in the padding alone",
                            fl_meta_type(x),
                            (long long)fl_meta_attr(x, "ksize")->longs[i],
                            (long long)fl_meta_attr(x, "paddings")->longs[i],

@@ -46,8 +46,9 @@ static fl_err infer_uniform(fl_infer *x)
 {
     float min = fl_meta_attr(x, "min")->f, max = fl_meta_attr(x, "max")->f;
     if (!(min <= max))
-        return fl_fail(FL_EINVAL, "%s: min is %g, max is %g", fl_meta_type(x),
-                       (double)min, (double)max);
+        return fl_fail(FL_EINVAL,
+                       "%s: min is %g, max is %g, expected min <= max",
+                       fl_meta_type(x), (double)min, (double)max);
     return infer_random(x);
 }
 

@@ -34,7 +34,9 @@ static fl_err FN(range)(fl_call *c)
     void *out;
     if (!(step > 0 ? start <= end : step < 0 && start >= end) ||
         !(count < (double)INT_MAX))
-        return fl_fail(FL_EINVAL, "range: %g cannot come to %g by steps of %g",
+        return fl_fail(FL_EINVAL,
+                       "range: Start is %g, End is %g, Step is %g, expected "
+                       "steps that lead from Start to End, fewer than 2^31 - 1",
                        (double)start, (double)end, (double)step);
     FL_TRY(size_out(c, (int64_t)count, &out));
     for (int64_t i = 0; i < (int64_t)count; i++)

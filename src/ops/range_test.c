@@ -29,14 +29,18 @@ static void refuses_to_count_for_ever(void)
             .in = {{"Start", {1}, {1}}, {"End", {1}, {2}}, {"Step", {1}, {0}}},
             .want = {"Out"},
         }),
-        FL_EINVAL, "range: 1 cannot come to 2 by steps of 0");
+        FL_EINVAL,
+        "range: Start is 1, End is 2, Step is 0, expected steps that lead "
+        "from Start to End");
     CHECK_ERR(
         fl_check_try(&(fl_op_case){
             .type = "range",
             .in = {{"Start", {1}, {1}}, {"End", {1}, {0}}, {"Step", {1}, {1}}},
             .want = {"Out"},
         }),
-        FL_EINVAL, "range: 1 cannot come to 0 by steps of 1");
+        FL_EINVAL,
+        "range: Start is 1, End is 0, Step is 1, expected steps that lead "
+        "from Start to End");
 }
 
 static void divides_a_stretch(void)

@@ -184,8 +184,9 @@ static fl_err infer(fl_infer *x)
                       w->shape.dim[1]}};
     FL_TRY(fl_meta_expect(x, "Filter", in->dtype, &want));
     if (w->shape.dim[1] < 1)
-        return fl_fail(FL_ESHAPE, "%s: Filter is %s", fl_meta_type(x),
-                       fl_shape_text(&w->shape, s));
+        return fl_fail(FL_ESHAPE,
+                       "%s: Filter is %s, expected one column or more",
+                       fl_meta_type(x), fl_shape_text(&w->shape, s));
     fl_shape out = {2, {in->shape.dim[0], w->shape.dim[1]}};
     fl_meta_set(x, "Out", 0, in->dtype, &out);
     fl_meta_share_lod(x, "X", "Out");

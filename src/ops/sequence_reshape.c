@@ -18,9 +18,10 @@ static fl_err sequence_reshape(fl_call *c)
         off[s] = in.off[s] * width / wide;
         if (off[s] * wide != in.off[s] * width)
             return fl_fail(FL_ESHAPE,
-                           "sequence_reshape: sequences up to %lld have %lld "
-                           "elements, which rows of %lld do not divide",
-                           (long long)s, (long long)(in.off[s] * width),
+                           "sequence_reshape: sequence %lld has %lld elements, "
+                           "expected a multiple of new_dim, which is %lld",
+                           (long long)s - 1,
+                           (long long)((in.off[s] - in.off[s - 1]) * width),
                            (long long)wide);
     }
     if (fl_tensor_bytes(x))
@@ -50,8 +51,10 @@ static fl_err infer(fl_infer *x)
                        fl_meta_type(x), in->shape.rank, (long long)wide);
     int64_t n = fl_shape_numel(&in->shape);
     if (n >= 0 && n % wide)
-        return fl_fail(FL_ESHAPE, "%s: X has %lld elements, new_dim is %lld",
-                       fl_meta_type(x), (long long)n, (long long)wide);
+        return fl_fail(
+            FL_ESHAPE,
+            "%s: X has %lld elements, new_dim is %lld, expected a divisor",
+            fl_meta_type(x), (long long)n, (long long)wide);
     fl_shape s = {2, {n < 0 ? -1 : n / wide, wide}};
     fl_meta_set(x, "Out", 0, in->dtype, &s);
     if (out)

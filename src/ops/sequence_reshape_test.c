@@ -16,16 +16,19 @@ static void says_what_is_wrong(void)
 {
     CHECK_STR(fl_infer_text("sequence_reshape{new_dim=4} X=f32[-1,8]/1"),
               "Out=f32[-1,4]/1");
-    CHECK_ERR(fl_check_try(&(fl_op_case){
-                  .type = "sequence_reshape",
-                  .attr = {{"new_dim", FL_ATTR_INT, .i = 4}},
-                  .in = {{"X", {4, 2}, .lod = "0,1,4"}},
-              }),
-              FL_ESHAPE,
-              "sequence_reshape: sequences up to 1 have 2 elements, which "
-              "rows of 4 do not divide");
+    CHECK_ERR(
+        fl_check_try(&(fl_op_case){
+            .type = "sequence_reshape",
+            .attr = {{"new_dim", FL_ATTR_INT, .i = 4}},
+            .in = {{"X", {4, 2}, .lod = "0,1,4"}},
+        }),
+        FL_ESHAPE,
+        "sequence_reshape: sequence 0 has 2 elements, expected a multiple "
+        "of new_dim, which is 4");
     CHECK_ERR(fl_infer_try("sequence_reshape{new_dim=3} X=f32[2,8]/1"),
-              FL_ESHAPE, "sequence_reshape: X has 16 elements, new_dim is 3");
+              FL_ESHAPE,
+              "sequence_reshape: X has 16 elements, new_dim is 3, expected a "
+              "divisor");
 }
 
 const fl_test fl_tests[] = {

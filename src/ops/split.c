@@ -45,7 +45,8 @@ static fl_err check_sections(const fl_attr *list, int n, int axis, int64_t dim)
 static fl_err check_num(int64_t num, int n, int axis, int64_t dim)
 {
     if (num != n || !n)
-        return fl_fail(FL_EINVAL, "split: num is %lld, outputs are %d",
+        return fl_fail(FL_EINVAL,
+                       "split: num is %lld, but there are %d outputs",
                        (long long)num, n);
     if (dim > 0 && dim % n)
         return fl_fail(FL_ESHAPE,

@@ -43,7 +43,7 @@ static void says_what_cannot_be_cut(void)
     CHECK_ERR(fl_infer_try("split{sections=[-1,-1]} X=f32[4,4]"), FL_EINVAL,
               "split: 2 sections are -1, at most one may be");
     CHECK_ERR(fl_infer_try("split{num=3} X=f32[4,4]"), FL_EINVAL,
-              "split: num is 3, outputs are 2");
+              "split: num is 3, but there are 2 outputs");
     CHECK_ERR(fl_infer_try("split{num=2} X=f32[3,4]"), FL_ESHAPE,
               "split: axis 0 of X has 3, which cannot be cut into 2");
 }

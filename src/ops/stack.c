@@ -42,8 +42,10 @@ static fl_err infer_slices(const fl_infer *x, const char *from, const char *to)
     FL_TRY(fl_meta_check(x, from, FL_ANY));
     FL_TRY(fl_move_axis(x, from, fl_meta_attr(x, "axis")->i, in->rank, &axis));
     if (in->dim[axis] != n)
-        return fl_fail(FL_ESHAPE, "%s: %s has %lld, %s are %d", fl_meta_type(x),
-                       from, (long long)in->dim[axis], to, n);
+        return fl_fail(
+            FL_ESHAPE,
+            "%s: axis %d of %s has %lld elements, but there are %d %s",
+            fl_meta_type(x), axis, from, (long long)in->dim[axis], n, to);
     fl_shape s = {0};
     for (int i = 0; i < in->rank; i++)
         if (i != axis)
@@ -65,7 +67,7 @@ static fl_err infer_unstack(fl_infer *x)
     const int64_t num = fl_meta_attr(x, "num")->i;
     const int n = fl_meta_count_out(x, "Y");
     if (num && num != n)
-        return fl_fail(FL_EINVAL, "unstack: num is %lld, Y are %d",
+        return fl_fail(FL_EINVAL, "unstack: num is %lld, but there are %d Y",
                        (long long)num, n);
     return infer_slices(x, "X", "Y");
 }

@@ -48,9 +48,9 @@ static void takes_apart_what_was_put_together(void)
     CHECK_STR(fl_infer_text("unstack{axis=1} X=f32[-1,2,3]"),
               "Y=f32[-1,3] Y=f32[-1,3]");
     CHECK_ERR(fl_infer_try("unstack X=f32[3,3]"), FL_ESHAPE,
-              "unstack: X has 3, Y are 2");
+              "unstack: axis 0 of X has 3 elements, but there are 2 Y");
     CHECK_ERR(fl_infer_try("unstack{num=3} X=f32[2,3]"), FL_EINVAL,
-              "unstack: num is 3, Y are 2");
+              "unstack: num is 3, but there are 2 Y");
     CHECK_ERR(fl_infer_try("unstack{axis=2} X=f32[2,3]"), FL_ESHAPE,
               "unstack: axis 2 is not an axis of X [2,3]");
 }

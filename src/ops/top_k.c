@@ -45,8 +45,12 @@ static fl_err check_k(const char *type, int64_t k, int64_t n)
 {
     if (k >= 1 && (k <= n || n == -1))
         return FL_OK;
-    return fl_fail(FL_ESHAPE, "%s: k is %lld, X has %lld in a row", type,
-                   (long long)k, (long long)n);
+    if (n == -1)
+        return fl_fail(FL_ESHAPE, "%s: k is %lld, expected 1 or more", type,
+                       (long long)k);
+    return fl_fail(FL_ESHAPE,
+                   "%s: k is %lld, X has %lld in a row, expected 1 to that",
+                   type, (long long)k, (long long)n);
 }
 
 /* Size the outputs by K. */

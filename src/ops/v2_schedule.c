@@ -101,8 +101,10 @@ static fl_err infer(fl_infer *x)
                        "pass_manual",
                        name->s);
     if (n != fl_meta_attr(x, "rates")->n || (!n && strstr(name->s, "manual")))
-        return fl_fail(FL_EINVAL, "v2_schedule: %d counts and %d rates", n,
-                       fl_meta_attr(x, "rates")->n);
+        return fl_fail(FL_EINVAL,
+                       "v2_schedule: %d counts and %d rates, expected as many "
+                       "of each, and one or more for manual and pass_manual",
+                       n, fl_meta_attr(x, "rates")->n);
     fl_meta_set(x, "StateOut", 0, FL_F64, &fl_meta_in(x, "State", 0)->shape);
     fl_meta_set(x, "LearningRate", 0, FL_F32, &shape);
     return FL_OK;

@@ -580,11 +580,11 @@ static void end_job_lost_state(fl_coord *c, int server, const fl_msg *m,
     if (go_back(c, server, m))
         return;
     if (!c->job->async)
-        snprintf(version, sizeof version, " version %lld of",
+        snprintf(version, sizeof version, " (version %lld)",
                  (long long)m->round);
     snprintf(why, sizeof why,
-             "%s was started again and has lost its parameters: %s has "
-             "used%s the old ones",
+             "%s was started again and has lost its parameters, which %s has "
+             "used%s; start the job again",
              fl_job_server(c->job, server, name, sizeof name),
              r                                   ? r->who
              : m->kind == FL_MSG_JOIN && m->text ? m->text
@@ -849,7 +849,7 @@ static void list_server_waits(const fl_coord *c, int64_t now, fl_str *rows)
             continue;
         fl_wait_row(rows, "coordinator",
                     fl_job_server(c->job, i, whom, sizeof whom),
-                    c->ended ? "to end" : "view or decision acknowledged",
+                    c->ended ? "to end" : "to acknowledge a view or a decision",
                     now - (s->heard ? s->heard : c->born),
                     s->heard ? c->job->reach : c->job->start);
     }

@@ -890,17 +890,17 @@ static void ends_by_a_trainer_that_knows_another_state(void)
         {FL_MSG_JOIN, own, 3, 0, NULL},
         {FL_MSG_RENEW, own, 1, 0, NULL},
         {FL_MSG_JOIN, other, 2, 7,
-         "server 0 was started again and has lost its parameters: me:1 has "
-         "used version 7 of the old ones"},
+         "server 0 was started again and has lost its parameters, which me:1 "
+         "has used (version 7); start the job again"},
         {FL_MSG_RENEW, server, 2, 7,
-         "server 1 was started again and has lost its parameters: a trainer "
-         "has used version 7 of the old ones"},
+         "server 1 was started again and has lost its parameters, which a "
+         "trainer has used (version 7); start the job again"},
         {FL_MSG_FAILED, other, 1, 0,
-         "server 0 was started again and has lost its parameters: a trainer "
-         "has used version 0 of the old ones"},
+         "server 0 was started again and has lost its parameters, which a "
+         "trainer has used (version 0); start the job again"},
         {FL_MSG_JOIN, NULL, 0, 1,
-         "server 0 was started again and has lost its parameters: me:1 has "
-         "used version 1 of the old ones"},
+         "server 0 was started again and has lost its parameters, which me:1 "
+         "has used (version 1); start the job again"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         scene s;

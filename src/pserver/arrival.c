@@ -247,10 +247,10 @@ static fl_err check_numbers(const fl_arrival *a, int64_t trainers, int server,
                        "(num_gradient_servers of paddle.init)",
                        a->opts.trainers, a->opts.trainers, (long long)trainers);
     if (server < 0 || server >= servers)
-        return fl_fail(
-            FL_EPROTO,
-            "setup: this is called server %d, but the list has %d servers",
-            server, servers);
+        return fl_fail(FL_EPROTO,
+                       "setup: trainer 0 calls this server %d, but its list "
+                       "has %d servers, counted from 0",
+                       server, servers);
     return FL_OK;
 }
 

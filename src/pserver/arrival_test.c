@@ -190,8 +190,10 @@ static void a_list_of_servers_is_checked(void)
     fl_arrival_free(d.a);
     d.a = fl_arrival_new(
         &(fl_arrival_opts){.env = &d.t.host[0].env, .trainers = 2});
-    CHECK_ERR(take_programs(&d), FL_EPROTO,
-              "setup: this is called server 1, but the list has 1 servers");
+    CHECK_ERR(
+        take_programs(&d), FL_EPROTO,
+        "setup: trainer 0 calls this server 1, but its list has 1 servers, "
+        "counted from 0");
     desk_close(&d);
 }
 

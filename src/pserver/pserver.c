@@ -316,7 +316,7 @@ static fl_err check_method(const fl_rpc_method *by, fl_msg_kind kind)
         return FL_OK;
     if (fl_msg_streams(kind) && !strcmp(by->name, FL_METHOD_STREAM))
         return FL_OK;
-    return fl_fail(FL_EPROTO, "%s does not come by %s", fl_msg_name(kind),
+    return fl_fail(FL_EPROTO, "%s is not a request of %s", fl_msg_name(kind),
                    by->name);
 }
 
@@ -737,8 +737,7 @@ static fl_err end_early(pserver *p, fl_err err, const char *by)
         sleep_for(TICK);
         tick_machines(p);
     }
-    return complete ? FL_OK
-                    : fl_fail(err, "%s before the job was complete", why);
+    return complete ? FL_OK : fl_fail(err, "%s; the job was not complete", why);
 }
 
 static void print_waits(pserver *p)

@@ -247,7 +247,7 @@ static void sigterm_ends_a_server_cleanly(void)
     raise(SIGUSR1); /* only logs the table of waits */
     raise(SIGTERM);
     CHECK_ERR(town_wait(&t, 0), FL_EINTR,
-              "was ended by SIGTERM before the job was complete");
+              "was ended by SIGTERM; the job was not complete");
     talker_wait(&k, &k.answers, until); /* the parked request is answered */
     CHECK_INT(k.m.kind, FL_MSG_END);
     CHECK(strstr(k.text, "was ended by SIGTERM") != NULL);
@@ -278,7 +278,7 @@ static void a_poll_ends_a_server(void)
     h->exe = fl_exe_make(&h->env);
     host_start(h);
     CHECK_ERR(town_wait(&t, 0), FL_EINTR,
-              "was ended by SIGINT before the job was complete");
+              "was ended by SIGINT; the job was not complete");
     CHECK(asked > 3);
     fl_watch_fini(&watch);
     town_close(&t);
@@ -380,7 +380,7 @@ static void nonsense_is_answered_with_a_sentence(void)
     while (!k.hung_up)
         pthread_cond_wait(&k.news, &k.lock);
     pthread_mutex_unlock(&k.lock);
-    CHECK(strstr(k.farewell, "PULL does not come by /fluid.Coordinator/"));
+    CHECK(strstr(k.farewell, "PULL is not a request of /fluid.Coordinator/"));
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);
     CHECK_OK(town_wait(&t, 0));
     CHECK_OK(town_wait(&t, 1));
@@ -420,7 +420,7 @@ static void nobody_speaks_for_a_server(void)
           (fl_msg){.kind = FL_MSG_STATE, .server = 1, .over = 1, .code = 7});
     forge(&k, 1, "/fluid.Server/Push", end);
     CHECK_INT(k.code, FL_EPROTO);
-    CHECK(strstr(k.text, "END does not come by /fluid.Server/Push"));
+    CHECK(strstr(k.text, "END is not a request of /fluid.Server/Push"));
     CHECK(strstr(k.text, "(from 127.0.0.1:"));
     CHECK_INT(talker_pull(&k, 1, 0, NULL), FL_MSG_VALUES);
     CHECK_INT(talker_say(&k, FL_MSG_COMPLETE, 0), FL_MSG_ACK);

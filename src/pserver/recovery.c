@@ -208,7 +208,8 @@ void fl_recovery_watch(fl_recovery *r)
 
 void fl_recovery_about(const fl_recovery *r, fl_str *lines)
 {
-    fl_str_printf(lines, ": %s, start %lld with it%s", fl_statedir_path(r->dir),
+    fl_str_printf(lines, ": %s, used by process number %lld%s",
+                  fl_statedir_path(r->dir),
                   (long long)fl_statedir_incarnation(r->dir),
                   fl_statedir_exists(r->dir)
                       ? ""

@@ -487,8 +487,8 @@ static fl_err check_kept(const fl_pstore *s, const fl_update *u)
             !fl_kept_has(s->kept, u->writes.at[i]))
             return fl_fail(FL_EINVAL,
                            "listen_and_serv: the update by \"%s\" writes a "
-                           "variable that held nothing at the start, so that "
-                           "it cannot outlive the process; set "
+                           "variable that held nothing at the start; such a "
+                           "variable is lost when the process ends: set "
                            "FLUID_DURABILITY=memory",
                            u->grad->name);
     return FL_OK;
@@ -515,8 +515,8 @@ static fl_err keep_rates(const fl_pstore *s, owner *o)
                     return fl_fail(
                         FL_EINVAL,
                         "listen_and_serv: the update by \"%s\" writes a "
-                        "variable of the learning rates, so that it cannot "
-                        "outlive the process; set FLUID_DURABILITY=memory",
+                        "variable of the learning rates, and then neither "
+                        "outlives the process: set FLUID_DURABILITY=memory",
                         o->updates.at[k]->grad->name);
     }
     return fl_undo_rates_reserve(o->guard->undo, places, bytes);
@@ -528,9 +528,9 @@ static fl_err keep_owner(fl_pstore *s, owner *o)
     o->rates_due = fl_undo_rates_due(o->guard->undo);
     if (o->updates.n >= FL_UNDO_UPDATES)
         return fl_fail(FL_EINVAL,
-                       "listen_and_serv: %lld updates of one owner are too "
-                       "many to outlive the process; raise FLUID_OWNERS",
-                       (long long)o->updates.n);
+                       "listen_and_serv: an owner thread has %lld updates, at "
+                       "most %d can outlive the process; raise FLUID_OWNERS",
+                       (long long)o->updates.n, FL_UNDO_UPDATES - 1);
     for (int64_t i = 0; i < o->updates.n; i++) {
         fl_update *u = o->updates.at[i];
         FL_TRY(check_kept(s, u));

@@ -861,7 +861,7 @@ static fl_err load_part(const fl_update_env *e, fl_update *u, int state,
                            w ? w->poll : NULL, w ? w->user : NULL);
     fl_record_close(&r);
     if (!err)
-        FL_INFO("table %s: %lld rows after %s", u->ruled.param,
+        FL_INFO("table %s: %lld rows after loading %s", u->ruled.param,
                 (long long)fl_table_rows(u->table), path);
     return err;
 }

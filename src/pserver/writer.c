@@ -208,9 +208,10 @@ void fl_writer_waits(fl_writer *w, fl_str *rows)
     pthread_mutex_unlock(&w->lock);
     if (waiting)
         fl_str_printf(rows,
-                      "%d owner threads wait for the disk of snapshot %lld: "
-                      "they may copy no more values before it has some\n",
-                      waiting, number);
+                      "owner threads that wait for snapshot %lld: %d; the "
+                      "limit of copied values is reached, and they go on when "
+                      "the disk has some of them\n",
+                      number, waiting);
 }
 
 fl_capture *fl_writer_capture(const fl_writer *w, int owner)

@@ -99,7 +99,8 @@ static void warn_of_small_pages(fl_table_memory *m)
     m->warned = true;
     const fl_memory now = fl_memory_look(true);
     if (now.huge >= 0 && now.huge < m->taken / 2)
-        FL_WARN("table %s: %s of %s lie on huge pages, so reading is slow; see "
+        FL_WARN("table %s: only %s of %s lie on huge pages, so reading is "
+                "slow; see "
                 "/sys/kernel/mm/transparent_hugepage/enabled",
                 m->table, size_text((double)now.huge, have),
                 size_text((double)m->taken, all));

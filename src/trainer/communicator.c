@@ -350,8 +350,8 @@ static fl_err cut_pieces(fl_communicator *c, send_var *v, const fl_value *whole)
                                : whole->tensor.shape.dim[0];
     if (height != start)
         return fl_fail(FL_ESHAPE,
-                       "communicator: the sections of \"%s\" have %lld rows, "
-                       "it has %lld",
+                       "communicator: the sections of gradient \"%s\" have "
+                       "%lld rows in all, the gradient has %lld",
                        v->name, (long long)start, (long long)height);
     return FL_OK;
 }
@@ -687,8 +687,9 @@ fl_err fl_communicator_barrier(fl_communicator *c, const fl_watch *by)
     c->arrived++;
     if (all_arrived(c))
         pthread_cond_signal(&c->send_due);
-    const fl_err err = wait_for_count(c, &c->barriers, next, by,
-                                      "the other threads, and the servers");
+    const fl_err err =
+        wait_for_count(c, &c->barriers, next, by,
+                       "the other threads and the servers to end the step");
     if (err && c->barriers < next)
         c->arrived--;
     pthread_mutex_unlock(&c->lock);
@@ -791,7 +792,7 @@ fl_err fl_communicator_end_group(fl_communicator *c, const char *position,
     if (!err)
         err = wait_for_count(c, &c->groups_taken,
                              c->groups_taken + (c->position != NULL), by,
-                             "the gradients before to be sent");
+                             "the gradients of the last group to be sent");
     pthread_mutex_unlock(&c->lock);
     if (!err)
         close_group(c, position);

@@ -198,7 +198,7 @@ static fl_err check_shape(const char *name, const fl_shape *had,
     if (!had->rank || fl_shape_equal(had, has))
         return FL_OK;
     return fl_fail(FL_ESHAPE,
-                   "recv: the server has sent \"%s\" as %s, it is %s", name,
+                   "recv: the server has sent \"%s\" as %s, expected %s", name,
                    fl_shape_text(has, is), fl_shape_text(had, was));
 }
 

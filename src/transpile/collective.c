@@ -81,7 +81,8 @@ static fl_err check_rank(const edit *e, const char *own)
     if (own && strcmp(own, e->endpoints[e->rank]))
         return fl_fail(FL_EINVAL,
                        "transpile: trainer_id %d is %s, but current_endpoint "
-                       "is %s",
+                       "is %s; ids count the list of trainers from 0: "
+                       "correct one of the two",
                        e->rank, e->endpoints[e->rank], own);
     return FL_OK;
 }

@@ -107,11 +107,11 @@ FILES = {
     "negative count": ("-2 1 1 0\n", 'it:1:1: the count of slot "ids" is '
                                      '"-2"'),
     "huge count": ("9223372036854775807 1 1 0\n",
-                   'it:1:1: slot "ids" has 9223372036854775807 values, the '
-                   "line goes on for 3"),
+                   'it:1:1: slot "ids" should have 9223372036854775807 '
+                   "values, the line has only 3 more"),
     "huge id": ("1 %d 1 0\n" % 10 ** 20, 'it:1:3: value 1 of slot "ids"'),
-    "half a line": (GOOD + "1 3 1", 'it:61:5: slot "label" has 1 values, the '
-                                    "line goes on for 0"),
+    "half a line": (GOOD + "1 3 1", 'it:61:5: slot "label" should have 1 values, '
+                                    "the line has only 0 more"),
     "zero bytes": ("1 3 1\0 0\n", 'it:1:5: the count of slot "label" is '
                                   '"1."'),
     "no text": (b"1 \xff\xfe 1 0\n", 'slot "ids" is "\\xff\\xfe"'),
@@ -361,8 +361,8 @@ def test_bad_lines_up_to_a_budget(folder, kind):
     code, out, err = alone(folder, "kind=" + kind, "bad=1", "it")
     assert code == 1 and out == ""
     assert 'it:62:1: the count of slot "ids" is "y"' in last_line(err)
-    assert last_line(err).endswith("(1 lines were skipped before it, as many "
-                                   "as may be)")
+    assert last_line(err).endswith("(bad lines that were skipped before it: "
+                                   "1, which is the limit)")
 
 
 # --- a full disk ---

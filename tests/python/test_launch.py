@@ -1051,8 +1051,8 @@ def test_a_trainer_that_is_killed_goes_on_after_the_restart(tmp_path):
 
 def test_a_restart_without_checkpoints_is_told(tmp_path):
     err = trained(tmp_path / "job", "die=1:3", "once=1", "saves=0")
-    assert "Trainer: restart 1 begins with epoch 0, because it has no " \
-        "CheckpointConfig" in err
+    assert "Trainer: restart 1 begins with epoch 0, because the " \
+        "Trainer has no CheckpointConfig" in err
 
 
 def job_log(tmp_path, name):
@@ -1120,8 +1120,8 @@ def test_a_trainer_that_gets_sigterm_is_named_at_once_and_at_the_end(tmp_path):
         code, said = verdict_of(p, tmp_path)
     assert code == 143, said
     assert re.search(r"^launch: trainer 1 has failed after [0-9.]+ s: signal 15 "
-                     r"\(Terminated\); the others go on; its log is "
-                     r"logs/workerlog.1$",
+                     r"\(Terminated\); its log is logs/workerlog.1; "
+                     r"the others go on$",
                      said, re.M)
     assert "launch: trainer 1 failed first: signal 15 (Terminated)" in said
     assert said.endswith(

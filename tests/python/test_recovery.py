@@ -357,8 +357,8 @@ def test_a_server_that_fails_when_its_job_has_ended_is_named(tmp_path):
     assert done.returncode == 1, done.stderr
     assert "launch: server 0 failed first: exit code 1" in done.stderr
     assert "its job had ended, so the parameters are whole; but its script " \
-        "may not have run\nto its end: do by hand what the script does when " \
-        "a server has served\n" in done.stderr
+        "may not have run\nto its end: do by hand what the script does " \
+        "after fleet.run_server(),\nor after exe.run of the server's program\n" in done.stderr
     assert "exe.close()" not in done.stderr
 
 

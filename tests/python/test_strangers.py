@@ -158,7 +158,7 @@ def test_half_a_message_costs_little(job):
     stranger.flood(calls, b"\0" * 16384, 400 * MIB, LIMIT)
     assert stranger.ended
     assert memory(job.server[0]) - before < 200 * MIB
-    job.server[0].says("hung up on a stranger, ")
+    job.server[0].says("closed the connection of ")
     goes_on(job)
 
 

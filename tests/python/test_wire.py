@@ -367,7 +367,7 @@ def test_wrong_counts_are_told_and_end_nothing(server, client):
     code, text = refusal(server, "/fluid.Server/Push",
                          trainer.message(client.K.TALLY).SerializeToString())
     assert code == grpc.StatusCode.DATA_LOSS
-    assert "TALLY does not come by /fluid.Server/Push" in text
+    assert "TALLY is not a request of /fluid.Server/Push" in text
     assert trainer.pull("w")["w"].tolist() == [[0.5], [0.5]]
     trainer.session = 1, 2
     with pytest.raises(client.Refused, match="never granted a rank"):

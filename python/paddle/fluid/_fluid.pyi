@@ -392,7 +392,8 @@ class LoDTensor:
     def set(self, array: Any, place: Any = None) -> None:
         """Copy any C-contiguous buffer in."""
     def share(self, array: Any) -> None:
-        """The same without a copy: array is kept. Not for a scope's."""
+        """Use the memory of an array without a copy; the array is kept. Not
+        for a tensor of a scope."""
     def shape(self) -> List[int]: ...
     def lod(self) -> List[List[int]]:
         """Offsets."""

@@ -31,7 +31,8 @@ def _bounds(key, size, name):
             raise TypeError("%s: an index is an int or a slice, not %s"
                             % (name, type(key).__name__)) from None
         if 0 <= size <= at or (size >= 0 and at < -size):
-            raise IndexError("%s: index %d of %d" % (name, at, size))
+            raise IndexError("%s: index %d is out of range, the dimension has "
+                             "%d elements" % (name, at, size))
         return at, at + 1 if at != -1 else _END, False
     if key.step not in (None, 1, -1):
         raise ValueError("%s: the step of a slice is %s, not 1 or -1"

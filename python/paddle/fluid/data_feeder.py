@@ -134,5 +134,6 @@ class DataFeeder:
             if group and not drop_last:
                 raise ValueError(
                     "%d minibatches are left for %d places, and drop_last is "
-                    "False" % (len(group), count))
+                    "False; set drop_last=True to leave them out"
+                    % (len(group), count))
         return several if multi_devices else single

@@ -173,11 +173,11 @@ class InMemoryDataset(DatasetBase):
 
     def set_parse_ins_id(self, parse_ins_id):
         """Lines that begin with an id are not supported."""
-        _refuse(parse_ins_id, "set_parse_ins_id: lines that begin with an id")
+        _refuse(parse_ins_id, "set_parse_ins_id: an id at the beginning of lines")
 
     def set_parse_content(self, parse_content):
         """Lines that hold other content are not supported."""
-        _refuse(parse_content, "set_parse_content: lines with other content")
+        _refuse(parse_content, "set_parse_content: other content in lines")
 
     def set_merge_by_lineid(self, merge_size=2):
         """Merging examples of one id is not supported."""

@@ -265,7 +265,7 @@ class Trainer:
     def _resume(self):
         cfg = self.checkpoint_cfg
         if cfg is None:
-            self._tell_of_restart("it has no CheckpointConfig")
+            self._tell_of_restart("the Trainer has no CheckpointConfig")
             return
         found = None
         if not self._is_rank() or self.trainer_id == 0:

@@ -35,8 +35,8 @@ class Param:
                  momentum=None, gradient_clipping_threshold=None,
                  sparse_update=False, update_hooks=None, initializer=None):
         if (initial_max is None) != (initial_min is None):
-            raise ValueError("attr.Param: initial_max and initial_min come "
-                             "together")
+            raise ValueError("attr.Param: give both initial_max and "
+                             "initial_min, or neither")
         if initial_max is not None and initial_max < initial_min:
             raise ValueError("attr.Param: initial_max is %r, below "
                              "initial_min %r" % (initial_max, initial_min))

@@ -58,7 +58,8 @@ class Inference:
 
     def __init__(self, parameters, output_layer=None, fileobj=None):
         if (output_layer is None) == (fileobj is None):
-            raise ValueError("Inference takes output_layer or fileobj")
+            raise ValueError("Inference: give output_layer or fileobj, one of "
+                             "the two")
         if fileobj is not None:
             self._topology = _Stored(fileobj)
             outputs = [(n, None) for n in self._topology.names]

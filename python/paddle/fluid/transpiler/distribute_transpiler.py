@@ -325,7 +325,8 @@ class DistributeTranspiler:
         if startup_program is not None and \
                 startup_program is not self.startup_program:
             raise ValueError("get_startup_program: startup_program is not the "
-                             "one that was cut; give it to transpile")
+                             "one that was transpiled; give it to "
+                             "transpile(startup_program=...)")
         return self._server(endpoint)[1]
 
 
