@@ -320,7 +320,8 @@ def test_an_index_of_all_dimensions_leaves_one(programs, exe):
 
 @pytest.mark.parametrize("key,sentence", [
     ("a", "an int or a slice, not str"),
-    (2, "index 2 of 2"), (-3, "index -3 of 2"),
+    (2, "index 2 is out of range, the dimension has 2 elements"),
+    (-3, "index -3 is out of range"),
     ((0, 0, 0, 0), "4 indices for 3"),
     ((Ellipsis, Ellipsis), "one Ellipsis"),
     (slice(None, None, 2), "step of a slice is 2")])
